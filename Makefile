@@ -1,0 +1,41 @@
+# The commands of the README. Everything is set up in .venv on the first run.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: site test serve check slow bench format clean
+
+site: $(READY)  ## Build site/ and print the page to open
+	@$(BIN)/python -m build_tools site
+
+test: $(READY)  ## Run all tests, those in the browser too
+	@$(BIN)/python scripts/browser.py
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/python -m pytest
+
+serve: $(READY)  ## Show the site at http://127.0.0.1:8000 and follow every edit
+	@$(BIN)/python -m build_tools serve
+
+check: $(READY)  ## Find all faults in the content; write nothing
+	@$(BIN)/python -m build_tools check
+
+slow: $(READY)  ## What takes longer than the tests may: all mutants, benchmarks
+	@$(BIN)/python -m pytest -m slow
+	@$(MAKE) --no-print-directory bench
+
+bench: $(READY)  ## Time the build beside plain MkDocs
+	@$(BIN)/python benchmarks/build.py
+
+format: $(READY)  ## Put the code into the one format
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean:  ## Remove everything that can be made again
+	rm -rf $(VENV) build site
+
+$(READY): pyproject.toml constraints.txt scripts/setup.py
+	@$(PYTHON) scripts/setup.py $(VENV)
+	@touch $(READY)

@@ -1,0 +1,53 @@
+"""The one configuration: `[tool.build_tools]` in the project's pyproject.toml."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text says what to write."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """`libraries` maps each module whose public functions content may call to the page that documents it."""
+
+    root: Path
+    libraries: Mapping[str, str]
+    figures: str | None
+
+    @property
+    def pages(self) -> Path:
+        return self.root / "build" / "pages"
+
+    @property
+    def cache(self) -> Path:
+        return self.root / "build" / "cache"
+
+
+def read_config(root: Path) -> Config:
+    path = root / "pyproject.toml"
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("build_tools")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{path}: there is no such file; run this in the folder that holds pyproject.toml"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    example = 'libraries = {my_library = "library/reference.md"} and figures = "my_library.figures"'
+    if table is None:
+        raise ConfigError(f"{path}: the table [tool.build_tools] is missing; write it with {example}")
+    unknown = set(table) - {"libraries", "figures"}
+    libraries, figures = table.get("libraries", {}), table.get("figures")
+    if unknown:
+        raise ConfigError(
+            f"{path}: [tool.build_tools] has no key {', '.join(sorted(unknown))}; it has libraries and figures"
+        )
+    if not isinstance(libraries, dict) or not all(isinstance(page, str) for page in libraries.values()):
+        raise ConfigError(f"{path}: libraries maps modules to pages: {example}")
+    if figures is not None and not isinstance(figures, str):
+        raise ConfigError(f"{path}: figures names a module: {example}")
+    return Config(root, libraries, figures)

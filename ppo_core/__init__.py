@@ -1,0 +1,54 @@
+r"""PPO losses for language models: pure functions on tensors, one idea per file.
+
+Read the files in this order:
+
+1. `ratios`: how much more likely the new policy makes a token.
+2. `surrogates`: ratio times advantage, the clip band, the clipped surrogate.
+3. `policy`: the same as a loss, from log-probabilities, right where the exponential overflows.
+4. `kl`: the leash to the reference, three estimators and what their gradients estimate.
+5. `rewards`: the score at the last token and the leash at every token.
+6. `aggregation`: one number from many tokens, with its denominator in the open.
+7. `masking` and `checks`: what all of them rest on.
+
+| name | meaning | shape, unit |
+|---|---|---|
+| `logprobs` | log-probability of each sampled token under the policy that is trained | [..., T], nats |
+| `old_logprobs` | the same under the policy that sampled the tokens | [..., T], nats |
+| `ref_logprobs` | the same under the frozen reference policy | [..., T], nats |
+| `ratio` | new over old probability, $\rho$ | [..., T] |
+| `advantages` | how much better than expected each token was, $A$ | [..., T], reward |
+| `scores` | reward model's score of each answer | [...], reward |
+| `mask` | bool, True: the token counts | [..., T] |
+| `epsilon` | half-width of the clip band, $0 < \epsilon < 1$ | |
+| `beta` | strength of the KL leash, $\beta \ge 0$ | reward per nat |
+
+Rules that hold everywhere. Shapes must match exactly; nothing is broadcast. Losses are per token; `aggregate`
+reduces them. A mask selects inputs: a NaN or an overflow under it touches neither value nor gradient, a NaN
+on a counted token surfaces. float16 and bfloat16 inputs are computed in float32 and the result is float32;
+float64 stays float64. No function changes its arguments, waits for the device or breaks a compiled graph.
+"""
+
+from ppo_core.aggregation import aggregate
+from ppo_core.kl import kl_k1, kl_k2, kl_k3, kl_penalty
+from ppo_core.masking import masked_mean, masked_sum
+from ppo_core.policy import policy_loss
+from ppo_core.ratios import log_ratio, ratio
+from ppo_core.rewards import shaped_rewards
+from ppo_core.surrogates import clip_ratio, clipped_surrogate, surrogate
+
+__all__ = [
+    "aggregate",
+    "clip_ratio",
+    "clipped_surrogate",
+    "kl_k1",
+    "kl_k2",
+    "kl_k3",
+    "kl_penalty",
+    "log_ratio",
+    "masked_mean",
+    "masked_sum",
+    "policy_loss",
+    "ratio",
+    "shaped_rewards",
+    "surrogate",
+]

@@ -1,0 +1,98 @@
+"""What every public function asks of its arguments before it computes.
+
+Wrong types, shapes and hyper-parameters always raise. Faults in the data are looked for only where looking
+is free (see `may_look`).
+"""
+
+import torch
+from torch import Tensor
+
+HALF = (torch.float16, torch.bfloat16)
+
+
+def floats(tensors: dict[str, Tensor]) -> list[Tensor]:
+    """Check that the named tensors are floating point and of one shape; return them in float32 or wider."""
+    for name, x in tensors.items():
+        floating(name, x)
+    same_shape(tensors)
+    # Log-probabilities in half precision keep two or three digits: a difference of two of them, and the
+    # exponential of that, must not lose more. The cast is differentiable: gradients return in the input's
+    # type.
+    return [x.float() if x.dtype in HALF else x for x in tensors.values()]
+
+
+def floating(name: str, x: Tensor) -> None:
+    """Check that `x` is a floating-point tensor."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}; write torch.tensor({name})")
+    if not x.is_floating_point():
+        raise TypeError(f"{name} must be a floating-point tensor, got {x.dtype}; write {name}.float()")
+
+
+def same_shape(tensors: dict[str, Tensor]) -> None:
+    """Check that all tensors have the shape of the first: nothing is ever broadcast."""
+    first, *others = tensors
+    for other in others:
+        if tensors[other].shape != tensors[first].shape:
+            raise ValueError(
+                f"{first} and {other} must have the same shape, got {list(tensors[first].shape)} and "
+                f"{list(tensors[other].shape)}; nothing is broadcast: expand or index one of them first"
+            )
+
+
+def token_mask(mask: Tensor, name: str, x: Tensor) -> None:
+    """Check that `mask` is a bool tensor of the shape of `x`, which the caller knows as `name`."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"mask must be a torch.Tensor, got {type(mask).__name__}; write torch.tensor(mask)")
+    if mask.dtype != torch.bool:
+        raise TypeError(
+            f"mask must be a bool tensor (True: the token counts), got {mask.dtype}; write mask.bool()"
+        )
+    same_shape({name: x, "mask": mask})
+
+
+def number(name: str, value: float) -> None:
+    """Check that a hyper-parameter is a plain number: a tensor would hide a sync, a bool is a slip."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a plain number, got {type(value).__name__}; write a float or an int")
+
+
+def clip_width(epsilon: float) -> None:
+    """Check the half-width of the clip band: 0 < epsilon < 1."""
+    number("epsilon", epsilon)
+    # Written so that NaN fails too.
+    if not 0 < epsilon < 1:
+        raise ValueError(
+            f"epsilon must lie strictly between 0 and 1, got {epsilon}; at 1 or more no ratio is below the "
+            "floor 1 - epsilon, at 0 or less there is no band; 0.2 is usual"
+        )
+
+
+def finite(name: str, value: float) -> None:
+    """Check that a hyper-parameter is finite."""
+    number(name, value)
+    if not float("-inf") < value < float("inf"):
+        raise ValueError(f"{name} must be finite, got {value}")
+
+
+def not_negative(name: str, value: float) -> None:
+    """Check that a hyper-parameter is finite and at least 0."""
+    number(name, value)
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{name} must be finite and at least 0, got {value}")
+
+
+def positive(name: str, value: float) -> None:
+    """Check that a hyper-parameter is finite and above 0."""
+    number(name, value)
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{name} must be finite and above 0, got {value}")
+
+
+def may_look(x: Tensor) -> bool:
+    """Say whether the data of `x` may be inspected: on the CPU, in eager mode.
+
+    Elsewhere a look would wait for the device or break the compiled graph; there a fault in the data turns
+    the result concerned into NaN.
+    """
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
