@@ -35,10 +35,10 @@ def read_config(root: Path) -> Config:
         raise ConfigError(
             f"{path}: there is no such file; run this in the folder that holds pyproject.toml"
         ) from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: {error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}; correct it") from None
     example = 'libraries = {my_library = "library/reference.md"} and figures = "my_library.figures"'
-    if table is None:
+    if not isinstance(table, dict):
         raise ConfigError(f"{path}: the table [tool.build_tools] is missing; write it with {example}")
     unknown = set(table) - {"libraries", "figures"}
     libraries, figures = table.get("libraries", {}), table.get("figures")

@@ -1,6 +1,7 @@
 """Whether printed digits are the digits of a number."""
 
 import math
+import re
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -28,10 +29,16 @@ def verify(number: float, printed: str) -> Verdict:
     more settles it.
     """
     if not math.isfinite(number):
-        return Verdict(False, f"the result is {number}, which has no digits")
+        return Verdict(False, f"the result is {number}, which has no digits; change an input")
+    if printed.startswith("-") and float(printed) == 0:
+        return Verdict(False, "zero has no sign; delete the minus")
     place = unit(printed)
     distance = abs(number - float(printed))
     noise = _NOISE * max(abs(number), place)
+    if noise >= place / 2:
+        return Verdict(
+            False, "that is more digits than a computation in floats is right to; print at most twelve"
+        )
     if abs(distance - place / 2) <= noise:
         return Verdict(
             False, f"{number!r} lies half-way between two numbers of that many digits; print one digit more"
@@ -46,7 +53,7 @@ def rounded(number: float, printed: str) -> str:
     if "e" in printed.lower():
         mantissa = printed.lower().split("e")[0]
         places = len(mantissa.split(".")[1]) if "." in mantissa else 0
-        return f"{number:.{places}e}"
+        return _short_exponent(f"{number:.{places}e}")
     places = max(0, -Decimal(printed).as_tuple().exponent)
     text = f"{number:.{places}f}"
     return text.removeprefix("-") if float(text) == 0 else text
@@ -60,4 +67,9 @@ def shown(number: Number) -> str:
 
 
 def _shorten(number: float) -> str:
-    return f"{number:.12g}"
+    return _short_exponent(f"{number:.12g}")
+
+
+def _short_exponent(text: str) -> str:
+    """1e-9 as people type it, where Python writes 1e-09."""
+    return re.sub(r"e([-+])0", r"e\1", text)

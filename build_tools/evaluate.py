@@ -3,7 +3,6 @@
 An item whose data, libraries and versions are as before is answered from the cache, without importing torch.
 """
 
-import ast
 import functools
 from collections.abc import Callable, Mapping
 
@@ -12,19 +11,8 @@ from build_tools.cache import Cache
 from build_tools.digits import shown, verify
 from build_tools.errors import Fault
 from build_tools.libraries import LibraryFunction, public_functions
-from build_tools.model import (
-    Bank,
-    Check,
-    CheckOutcome,
-    Comparison,
-    Expression,
-    Function,
-    Item,
-    Number,
-    Outcome,
-    Value,
-    Worked,
-)
+from build_tools.model import Bank, Function, Item, Number, Outcome, Value, Worked
+from build_tools.outcomes import data, from_json, to_json
 from build_tools.prose import expressions_by_name
 
 Functions = Callable[[], Mapping[str, LibraryFunction]]
@@ -52,20 +40,21 @@ def evaluate(
 def _cached(item: Item, functions: Functions, cache: Cache) -> tuple[Outcome | None, list[Fault]]:
     if not (item.values or item.checks or item.figure):
         return Outcome({}, (), {}, {}), []
-    key = cache.key("evaluate", _data(item))
+    key = cache.key("evaluate", data(item))
     if (known := cache.get(key)) is not None:
-        return _from_json(known), []
+        return from_json(known), []
     outcome, faults = evaluate_item(item, functions())
     if outcome is not None:
-        cache.put(key, _to_json(outcome))
+        cache.put(key, to_json(outcome))
     return outcome, faults
 
 
 def evaluate_item(item: Item, functions: Mapping[str, LibraryFunction]) -> tuple[Outcome | None, list[Fault]]:
     """Everything computed of one item; None, with the faults, if anything is wrong."""
+    from build_tools.checks import run_check, verdict
     from build_tools.interpret import EvaluationError, Scope, to_number, to_tensor
 
-    faults: list[Fault] = []
+    faults = _taken(item, functions)
     expressions = expressions_by_name(item.values)
     given = {g.name: to_tensor(language.literal(g.expression.tree)) for g in item.given}
     printed = {v.name: to_tensor(language.literal(v.digits.tree)) for v in item.values}
@@ -79,17 +68,17 @@ def evaluate_item(item: Item, functions: Mapping[str, LibraryFunction]) -> tuple
             # Values that rest on this one fail with it, at the same place: said once.
             faults.append(error.fault)
             continue
-        faults += _digits(value, numbers[value.name], from_printed)
-    if faults:
-        return None, faults
+        if wrong := _digits(value, numbers[value.name], from_printed):
+            faults += wrong
+            printed.pop(value.name)  # what rests on this value is judged by its true digits
     outcomes = []
     for check in item.checks:
         try:
-            outcome = _check(check, exact, given, functions, expressions)
+            outcome = run_check(check, exact)
         except EvaluationError as error:
             faults.append(error.fault)
             continue
-        faults += _verdict(check, outcome, expressions, functions)
+        faults += verdict(check, outcome, expressions, functions)
         outcomes.append(outcome)
     figure: dict[str, float] = {}
     for name, expression in item.figure.arguments if item.figure else ():
@@ -100,6 +89,20 @@ def evaluate_item(item: Item, functions: Mapping[str, LibraryFunction]) -> tuple
     if faults:
         return None, faults
     return Outcome(numbers, tuple(outcomes), figure, _used(item, functions)), []
+
+
+def _taken(item: Item, functions: Mapping[str, LibraryFunction]) -> list[Fault]:
+    """A name that is a function as well would hide it in the Python that the page prints."""
+    named = [(g.name, g.expression) for g in item.given] + [(v.name, v.expression) for v in item.values]
+    return [
+        Fault(
+            expression.place,
+            "bad-name",
+            f'"{name}" is a function of {functions[name].module}; choose another name, like {name}_0',
+        )
+        for name, expression in named
+        if name in functions
+    ]
 
 
 def _digits(value: Value, exact: Number, from_printed: Number) -> list[Fault]:
@@ -117,7 +120,8 @@ def _digits(value: Value, exact: Number, from_printed: Number) -> list[Fault]:
             Fault(
                 value.digits.place,
                 "wrong-digits",
-                f"the result is {shown(exact)}; print as many numbers as that, as a list",
+                f"the result is {shown(exact)}; print "
+                + ("a list of as many numbers" if isinstance(exact, tuple) else "one number"),
             )
         ]
     for text, number, reread in zip(texts, numbers, again, strict=True):
@@ -142,79 +146,6 @@ def _digits(value: Value, exact: Number, from_printed: Number) -> list[Fault]:
     return []
 
 
-def _check(check: Check, exact, given, functions, expressions) -> CheckOutcome:
-    from build_tools.interpret import Scope, to_number
-
-    result = _compare(check.holds, exact)
-    changes = {name: exact.run(change) for name, change in check.changes}
-    changed = Scope(functions, {**given, **changes}, expressions)
-    numbers = {name: to_number(change) for name, change in changes.items()}
-    return CheckOutcome(result, numbers, _compare(check.instead or check.holds, changed))
-
-
-def _compare(expression: Expression, scope) -> Comparison:
-    """Runs a comparison and keeps what both sides came to, for the page."""
-    from build_tools.interpret import Interpreter, to_number
-
-    interpreter = Interpreter(scope.functions, scope, expression)
-    holds = bool(interpreter.run())
-    tree = expression.tree
-    if isinstance(tree, ast.Call):
-        a, b, tolerance = (shown(to_number(interpreter.value(argument))) for argument in tree.args)
-        return Comparison(f"{a} is {'within' if holds else 'not within'} {tolerance} of {b}", holds)
-    numbers = [to_number(interpreter.value(side)) for side in (tree.left, *tree.comparators)]
-    sides = [shown(number) for number in numbers]
-    if len(set(sides)) < len(set(numbers)):
-        # They differ by less than is usually shown, and here the difference decides.
-        sides = [repr(number) for number in numbers]
-    signs = [_SIGNS[type(op).__name__] for op in tree.ops]
-    return Comparison(
-        " ".join([sides[0], *(f"{sign} {side}" for sign, side in zip(signs, sides[1:], strict=True))]), holds
-    )
-
-
-_SIGNS = {"Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
-
-
-def _verdict(check: Check, outcome: CheckOutcome, expressions, functions) -> list[Fault]:
-    faults = []
-    at = check.holds.place
-    if not outcome.result.holds:
-        faults.append(
-            Fault(
-                at,
-                "check-fails",
-                f'"{check.claim.text}" does not hold: {outcome.result.text}; correct the claim or the numbers',
-            )
-        )
-    elif outcome.counter.holds:
-        where = check.instead.place if check.instead else check.changes[0][1].place
-        faults.append(
-            Fault(
-                where,
-                "vacuous-check",
-                f'"{check.claim.text}" still holds after the change ({outcome.counter.text}); choose a change that breaks it',
-            )
-        )
-    called = {
-        call.func.id for each in _reached(check.holds, expressions) for call in language.calls(each.tree)
-    }
-    if not called & set(functions):
-        faults.append(
-            Fault(
-                at,
-                "no-library",
-                f'"{check.claim.text}" calls no library function, so it shows nothing; call one',
-            )
-        )
-    return faults
-
-
-def _reached(expression: Expression, expressions: Mapping[str, Expression]) -> list[Expression]:
-    names = language.dependencies(expression.tree, expressions)
-    return [expression, *(expressions[name] for name in names if name in expressions)]
-
-
 def _used(item: Item, functions: Mapping[str, LibraryFunction]) -> dict[str, Function]:
     """The library functions that the item calls, for the page."""
     checks = [each for check in item.checks for each in (check.holds, check.instead) if each]
@@ -227,45 +158,3 @@ def _used(item: Item, functions: Mapping[str, LibraryFunction]) -> dict[str, Fun
         name: Function(functions[name].module, functions[name].numbers)
         for name in sorted(called & set(functions))
     }
-
-
-def _data(item: Item) -> list:
-    """All that the outcome rests on, as JSON; places are left out, so that a moved item is still known."""
-    return [
-        [[g.name, g.expression.text] for g in item.given],
-        [[v.name, v.expression.text, v.digits.text] for v in item.values],
-        [
-            [c.claim.text, c.holds.text, [[n, e.text] for n, e in c.changes], c.instead and c.instead.text]
-            for c in item.checks
-        ],
-        [[name, e.text] for name, e in item.figure.arguments] if item.figure else [],
-    ]
-
-
-def _to_json(outcome: Outcome) -> dict:
-    return {
-        "values": outcome.values,
-        "checks": [
-            [[each.result.text, each.result.holds], each.changes, [each.counter.text, each.counter.holds]]
-            for each in outcome.checks
-        ],
-        "figure": outcome.figure,
-        "functions": {name: [f.module, f.numbers] for name, f in outcome.functions.items()},
-    }
-
-
-def _from_json(data: dict) -> Outcome:
-    def freeze(value):
-        return tuple(map(freeze, value)) if isinstance(value, list) else value
-
-    return Outcome(
-        {name: freeze(value) for name, value in data["values"].items()},
-        tuple(
-            CheckOutcome(
-                Comparison(*result), {name: freeze(n) for name, n in changes.items()}, Comparison(*counter)
-            )
-            for result, changes, counter in data["checks"]
-        ),
-        {name: freeze(value) for name, value in data["figure"].items()},
-        {name: Function(module, tuple(numbers)) for name, (module, numbers) in data["functions"].items()},
-    )

@@ -17,7 +17,8 @@ LARGEST_EXPONENT = 100
 
 MATHS = ("abs", "close", "exp", "log", "max", "mean", "min", "sqrt", "sum")
 GRADIENT = "gradient"
-RESERVED = (*MATHS, GRADIENT, "true", "false")
+# The last two are words of the Python that pages print.
+RESERVED = (*MATHS, GRADIENT, "true", "false", "float", "torch")
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 _COMPARISON = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -54,7 +55,7 @@ def parse(text: str, place: Place) -> tuple[Expression | None, list[Fault]]:
             Fault(
                 _shift(place, column),
                 "bad-expression",
-                f'"{text}" cannot be read ({reason}); allowed: {_LANGUAGE}',
+                f'"{" ".join(text.split())}" cannot be read ({reason}); allowed: {_LANGUAGE}',
             )
         ]
     faults = list(_refusals(tree, place, 0))
@@ -80,8 +81,9 @@ def _refusals(node: ast.expr, place: Place, depth: int, word_allowed: bool = Fal
         case ast.Constant(value=bool()):
             yield refuse("write true or false in lower case")
         case ast.Constant(value=int() | float()):
-            if not abs(float(node.value)) < 1e300:
-                yield refuse("the number is too large")
+            # An integer of any length can be compared; it cannot be made a float.
+            if not abs(node.value) < 1e300:
+                yield refuse("the number is too large; the largest is 1e300")
         case ast.Constant(value=str()):
             if not word_allowed:
                 yield refuse(
@@ -114,6 +116,9 @@ def _refusals(node: ast.expr, place: Place, depth: int, word_allowed: bool = Fal
                     yield refuse("** is not part of the expression language; name each argument")
                     continue
                 yield from _refusals(keyword.value, place, depth + 1, word_allowed=True)
+            named = [keyword.arg for keyword in keywords if keyword.arg]
+            if len(set(named)) < len(named):
+                yield refuse("an argument is named twice; delete one")
             yield from _refuse_gradient(node, refuse)
         case _:
             yield refuse(f'"{_source(node)}" is not part of the expression language; allowed: {_LANGUAGE}')
@@ -125,8 +130,16 @@ def _refuse_gradient(call: ast.Call, refuse: Callable[[str], Fault]) -> Iterator
     keywords = [k.arg for k in call.keywords]
     if len(call.args) != 2 or not isinstance(call.args[1], ast.Name) or keywords not in ([], ["at"]):
         yield refuse("write gradient(expression, name) or gradient(expression, name, at=number)")
+    elif (
+        keywords
+        and isinstance(call.keywords[0].value, ast.Constant)
+        and isinstance(call.keywords[0].value.value, str)
+    ):
+        yield refuse("at= takes a number, not a word")
     elif any(_is_gradient(inner) for inner in ast.walk(call.args[0])):
-        yield refuse("a gradient inside a gradient is not supported")
+        yield refuse(
+            "a gradient inside a gradient is not supported; write the inner one as a library function"
+        )
 
 
 def _is_gradient(node: ast.AST) -> bool:

@@ -71,11 +71,14 @@ def _draw(each: Worked, library) -> tuple[tuple[str, ...], Fault | None]:
         return (), Fault(call.name.place, "unknown-figure", f'"{call.name.text}" is not a figure; {nearest}')
     try:
         inspect.signature(known[name]).bind(**each.outcome.figure)
-        panels = known[name](**each.outcome.figure)
+        return tuple(
+            to_svg(figure, alt=alt, key=f"{each.item.id}-{number}", colours=library.COLOURS)
+            for number, (figure, alt) in enumerate(known[name](**each.outcome.figure), 1)
+        ), None
     except (TypeError, ValueError) as error:
-        return (), Fault(call.name.place, "bad-figure", f"the figure {call.name.text} refused: {error}")
-    svgs = [
-        to_svg(figure, alt=alt, key=f"{each.item.id}-{number}", colours=library.COLOURS)
-        for number, (figure, alt) in enumerate(panels, 1)
-    ]
-    return tuple(svgs), None
+        arguments = ", ".join(inspect.signature(known[name]).parameters)
+        return (), Fault(
+            call.name.place,
+            "bad-figure",
+            f"the figure {call.name.text} refused its arguments: {' '.join(str(error).split())}; it takes {arguments}",
+        )

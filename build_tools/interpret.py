@@ -88,7 +88,9 @@ class Interpreter:
     def number(self, node: ast.expr) -> Tensor:
         value = self.value(node)
         if value.dtype == torch.bool:
-            raise self.fail(node, "bad-call", "expected a number, got a truth")
+            raise self.fail(
+                node, "bad-call", "expected a number, got a truth; true and false only fill masks"
+            )
         return value
 
     def stack(self, node: ast.expr, values: list[Tensor]) -> Tensor:
@@ -106,7 +108,9 @@ class Interpreter:
     def arithmetic(self, node: ast.BinOp, left: Tensor, op: ast.operator, right: Tensor) -> Tensor:
         if left.dim() and right.dim() and left.shape != right.shape:
             raise self.fail(
-                node, "bad-shape", f"lists of different shapes, {list(left.shape)} and {list(right.shape)}"
+                node,
+                "bad-shape",
+                f"lists of different shapes, {list(left.shape)} and {list(right.shape)}; make them alike, or use one number",
             )
         match op:
             case ast.Add():
@@ -117,7 +121,7 @@ class Interpreter:
                 return left * right
             case ast.Div():
                 if bool((right == 0).any()):
-                    raise self.fail(node.right, "division-by-zero", "the divisor is 0")
+                    raise self.fail(node.right, "division-by-zero", "the divisor is 0; change an input")
                 return left / right
         return left**right
 
@@ -127,8 +131,12 @@ class Interpreter:
         for op, left, right in zip(node.ops, sides, sides[1:], strict=False):
             if left.dim() and right.dim() and left.shape != right.shape:
                 raise self.fail(
-                    node, "bad-shape", f"compares shapes {list(left.shape)} and {list(right.shape)}"
+                    node,
+                    "bad-shape",
+                    f"compares lists of different shapes, {list(left.shape)} and {list(right.shape)}; compare like with like",
                 )
+            if (left.dtype == torch.bool) != (right.dtype == torch.bool):
+                raise self.fail(node, "bad-call", "compares a number and a truth; compare like with like")
             results.append(bool(_COMPARE[type(op)](left, right).all()))
         return results
 
@@ -136,9 +144,9 @@ class Interpreter:
         name = node.func.id
         arguments = [self.number(argument) for argument in node.args]
         if node.keywords:
-            raise self.fail(node, "bad-call", f"{name} takes no named arguments")
+            raise self.fail(node, "bad-call", f"{name} takes no named arguments; write {name}(number)")
         if name == "close":
-            if len(arguments) != 3:
+            if len(arguments) != 3 or arguments[2].dim():
                 raise self.fail(node, "bad-call", "write close(a, b, tolerance)")
             difference = self.arithmetic(
                 ast.BinOp(node.args[0], ast.Sub(), node.args[1], col_offset=node.col_offset),
@@ -150,7 +158,11 @@ class Interpreter:
         if name in ("min", "max") and len(arguments) > 1:
             return getattr(self.stack(node, arguments), "a" + name)(0)
         if len(arguments) != 1:
-            raise self.fail(node, "bad-call", f"{name} takes one argument, got {len(arguments)}")
+            raise self.fail(
+                node, "bad-call", f"{name} takes one argument, got {len(arguments)}; write {name}(number)"
+            )
+        if not arguments[0].numel():
+            raise self.fail(node, "bad-call", f"{name} of an empty list; give it an element")
         return {"min": torch.amin, "max": torch.amax}.get(name, getattr(torch, name))(arguments[0])
 
     def library(self, node: ast.Call) -> Tensor:
@@ -166,14 +178,15 @@ class Interpreter:
         try:
             bound = function.signature.bind(*node.args, **{k.arg: k.value for k in node.keywords})
         except TypeError as error:
-            raise self.fail(node, "bad-call", f"{name}{_parameters(function)}: {error}") from None
+            raise self.fail(node, "bad-call", f"{error}; write {name}{function.signature_text}") from None
         for parameter, argument in bound.arguments.items():
             bound.arguments[parameter] = self.argument(function, name, parameter, argument)
         try:
             result = function.call(*bound.args, **bound.kwargs)
-        except (ValueError, TypeError, RuntimeError, IndexError) as error:
-            raise self.fail(node, "call-failed", f"{name} refused: {error}") from None
-        return result if isinstance(result, Tensor) else to_tensor(result)
+            return result if isinstance(result, Tensor) else to_tensor(result)
+        except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise self.fail(node, "call-failed", f"{name} refused its arguments: {reason}") from None
 
     def argument(self, function: LibraryFunction, name: str, parameter: str, node: ast.expr):
         """A tensor, or the plain number or word that the parameter's annotation asks for."""
@@ -184,14 +197,14 @@ class Interpreter:
             return node.value
         if is_word:
             raise self.fail(node, "bad-call", f'{name} takes a number as "{parameter}", not a word')
-        value = self.value(node)
         if parameter not in function.numbers:
-            return value
+            return self.value(node)
+        value = self.number(node)
         if value.requires_grad:
             raise self.fail(
                 node,
                 "no-dependence",
-                f'{name} takes "{parameter}" as a plain number; no gradient flows through it',
+                f'{name} takes "{parameter}" as a plain number; no gradient flows through it, so differentiate by another name',
             )
         if value.dim():
             raise self.fail(node, "bad-call", f'{name} takes one number as "{parameter}", not a list')
@@ -200,6 +213,12 @@ class Interpreter:
     def gradient(self, node: ast.Call) -> Tensor:
         body, name = node.args[0], node.args[1].id
         at = self.value(node.keywords[0].value) if node.keywords else self.scope.lookup(name)
+        if at.dtype == torch.bool:
+            raise self.fail(
+                node.args[1],
+                "bad-gradient",
+                f'"{name}" holds truths; take the gradient with respect to numbers',
+            )
         leaf = at.detach().clone().requires_grad_()
         inner = Interpreter(self.functions, self.scope.inside_gradient(name, leaf), self.expression)
         result = inner.value(body)
@@ -214,7 +233,7 @@ class Interpreter:
             raise self.fail(
                 node,
                 "no-dependence",
-                f'the result does not depend on "{name}" through anything that can be differentiated',
+                f'the result does not depend on "{name}" through anything that can be differentiated; choose another name',
             )
         return slope
 
@@ -227,10 +246,6 @@ _COMPARE = {
     ast.Gt: torch.gt,
     ast.GtE: torch.ge,
 }
-
-
-def _parameters(function: LibraryFunction) -> str:
-    return f"({', '.join(map(str, function.signature.parameters))})"
 
 
 class Scope:

@@ -23,6 +23,15 @@ class LibraryFunction:
     numbers: tuple[str, ...]
     words: tuple[str, ...]
 
+    @property
+    def signature_text(self) -> str:
+        """How it is called: (ratio, advantages, epsilon=...)."""
+        keyword_only = inspect.Parameter.KEYWORD_ONLY
+        names = [
+            f"{p.name}=..." if p.kind is keyword_only else p.name for p in self.signature.parameters.values()
+        ]
+        return f"({', '.join(names)})"
+
 
 class LibraryError(Exception):
     """A configured module cannot be used."""
@@ -65,7 +74,12 @@ def import_fresh(module: str, fingerprint: str) -> ModuleType:
             del sys.modules[name]
         importlib.invalidate_caches()
     _imported[package] = fingerprint
-    return importlib.import_module(module)
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise LibraryError(
+            f'"{module}" cannot be imported ({error}); correct [tool.build_tools] in pyproject.toml'
+        ) from None
 
 
 def public_functions(modules: Iterable[str], fingerprint: str) -> Mapping[str, LibraryFunction]:
@@ -73,6 +87,8 @@ def public_functions(modules: Iterable[str], fingerprint: str) -> Mapping[str, L
     found: dict[str, LibraryFunction] = {}
     for module in modules:
         library = import_fresh(module, fingerprint)
+        if not hasattr(library, "__all__"):
+            raise LibraryError(f'"{module}" has no __all__; list its public functions there')
         for name in library.__all__:
             function = getattr(library, name)
             if not inspect.isfunction(function):

@@ -19,6 +19,10 @@ _DISPLAY = (
 )
 
 
+# Browsers may break a line on either side of a formula, even before a full stop; not in here.
+_GLUED = '<span class="nobreak">{}</span>'
+
+
 def math_html(span: Span) -> str:
     """The HTML of one formula. `TexError` names the TeX, for nothing else tells where in a page it stands."""
     try:
@@ -36,8 +40,15 @@ class MathPreprocessor(Preprocessor):
         parts, end = [], 0
         for span in find_math(text):
             _refuse_heading(text, span)
-            parts += [text[end : span.start], self.md.htmlStash.store(math_html(span))]
-            end = span.end
+            html = math_html(span)
+            before, after = text[end : span.start], ""
+            if not span.display:
+                opening = re.search(r"[(“‘]*$", before)[0]
+                after = re.match(r"[.,;:!?)’”%]*", text[span.end :])[0]
+                before = before[: len(before) - len(opening)]
+                html = _GLUED.format(opening + html + after) if opening or after else html
+            parts += [before, self.md.htmlStash.store(html)]
+            end = span.end + len(after)
         return "".join([*parts, text[end:]]).split("\n")
 
 

@@ -21,6 +21,7 @@ class Word:
 
     text: str
     place: Place
+    bare: bool = field(default=False, compare=False)  # without quotes
 
 
 @dataclass(frozen=True)

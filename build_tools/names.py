@@ -6,7 +6,6 @@ from build_tools import expression as language
 from build_tools.errors import Fault, Place, did_you_mean
 from build_tools.model import Expression, Item
 from build_tools.prose import expressions_by_name, placeholders, values_by_name
-from build_tools.tex_check import check_tex
 
 
 def check_names(item: Item, places: Mapping[str, Place]) -> list[Fault]:
@@ -33,7 +32,7 @@ def check_names(item: Item, places: Mapping[str, Place]) -> list[Fault]:
                     Fault(
                         change.place,
                         "unknown-name",
-                        f'unless changes "{name}", which is not given; {did_you_mean(name, known)}',
+                        f'unless changes "{name}", which is neither given nor a value; {did_you_mean(name, known)}',
                     )
                 )
     if item.answer:
@@ -49,10 +48,11 @@ def check_names(item: Item, places: Mapping[str, Place]) -> list[Fault]:
     if item.figure:
         for _, argument in item.figure.arguments:
             faults += _unknown(argument, known, used)
-    if faults:
-        return faults
-    faults += _gradients(item)
+    if not faults:
+        faults += _gradients(item)
     values = values_by_name(item.values)
+    literals = [(g.name, g.expression) for g in item.given] + [(v.name, v.digits) for v in item.values]
+    lists = {name for name, literal in literals if literal.text.startswith("[")}
     for section in item.sections:
         for each in placeholders(section.prose):
             used.add(each.name)
@@ -65,24 +65,27 @@ def check_names(item: Item, places: Mapping[str, Place]) -> list[Fault]:
                         f'"{each.name}" is neither given nor a value; {did_you_mean(each.name, known)}',
                     )
                 )
-            elif each.equation and (
-                each.name not in values or not language.is_plain_arithmetic(values[each.name].expression.tree)
+            elif each.equation and not (
+                each.name in values
+                and language.is_plain_arithmetic(tree := values[each.name].expression.tree)
+                and lists.isdisjoint(language.dependencies(tree, {}))
             ):
                 faults.append(
                     Fault(
                         at,
                         "not-arithmetic",
-                        f"{{=={each.name}}} writes an equation of + - * / alone; write {{={each.name}}}, or split the value into steps",
+                        f"{{=={each.name}}} writes an equation of numbers and + - * / ** alone; write {{={each.name}}}, or split the value into steps",
                     )
                 )
-    faults += [
+    if faults:  # a mistyped name would be reported as unused as well
+        return faults
+    return [
         Fault(
             places[name], "unused-name", f'"{name}" is used nowhere; refer to it as {{={name}}} or delete it'
         )
         for name in known
         if name not in used
     ]
-    return faults + [fault for section in item.sections for fault in check_tex(section.prose)]
 
 
 def _twice(name: str, places: Mapping[str, Place]) -> Fault:
@@ -103,8 +106,14 @@ def _unknown(expression: Expression, known: list[str], used: set[str]) -> Iterat
 def _gradients(item: Item) -> Iterator[Fault]:
     """A gradient with respect to a name on which the expression does not depend would be a zero that shows nothing."""
     values = expressions_by_name(item.values)
-    checks = [each for check in item.checks for each in (check.holds, check.instead) if each]
-    for expression in (*values.values(), *checks):
+    checks = [
+        each
+        for check in item.checks
+        for each in (check.holds, check.instead, *(change for _, change in check.changes))
+        if each
+    ]
+    figure = [argument for _, argument in item.figure.arguments] if item.figure else []
+    for expression in (*values.values(), *checks, *figure):
         for call in language.calls(expression.tree):
             if call.func.id == language.GRADIENT and call.args[1].id not in language.dependencies(
                 call.args[0], values
@@ -112,5 +121,5 @@ def _gradients(item: Item) -> Iterator[Fault]:
                 yield Fault(
                     language.node_place(expression, call),
                     "no-dependence",
-                    f'the expression does not depend on "{call.args[1].id}", so its gradient shows nothing',
+                    f'the expression does not depend on "{call.args[1].id}", so its gradient shows nothing; take it with respect to a name that stands in it',
                 )

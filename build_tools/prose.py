@@ -8,9 +8,19 @@ from typing import NamedTuple
 from build_tools.model import Expression, Prose, Value
 from build_tools.tex import find_math
 
-PLACEHOLDER = re.compile(r"\{(==?)([^{}\n]*)\}")
-# [text](target), not preceded by ! or a backslash; the target may carry a title.
-_LINK = re.compile(r"(?<![\\])(!?)\[(?:[^\[\]\\]|\\.)*\]\(\s*<?([^)\s>]*)>?(?:\s+\"[^\"]*\")?\s*\)")
+# What starts a link to elsewhere; any other link is relative to its file.
+EXTERNAL = ("https://", "http://", "mailto:")
+# {=name} or {==name}; TeX has its own use for {=}.
+PLACEHOLDER = re.compile(r"\{(==?)([^{}=\n\\][^{}\n\\]*)\}")
+# In TeX: what takes the next group as its argument, so that the digits must stay together in braces.
+_TAKES_GROUP = re.compile(r"(?:[_^}]|\\[A-Za-z]+)\s*$")
+# [text](target), where the text may hold an image and the target may carry a title; [label]: target; href="target".
+_LINK = re.compile(
+    r"""(?<!\\)(?P<image>!?)\[(?:[^\[\]\\]|\\.|!\[[^\[\]]*\]\([^()]*\))*\]\(\s*<?(?P<link>[^)\s>]*)>?(?:\s+"[^"]*")?\s*\)
+      | ^[ ]{0,3}\[(?!\^)[^\[\]\n]+\]:[ \t]*<?(?P<definition>[^\s>]*)
+      | <[a-z][^<>]*?\s(?:href|src)\s*=\s*["'](?P<html>[^"']*)""",
+    re.MULTILINE | re.VERBOSE | re.IGNORECASE,
+)
 _ANCHOR = re.compile(r"^#{1,6} .*\{[^}]*#([A-Za-z0-9_-]+)[^}]*\}\s*$", re.MULTILINE)
 _CODE = re.compile(
     r"^( {0,3})(`{3,}|~{3,})[^\n]*\n(?:.*?\n)??\1? {0,3}\2[`~]*[ \t]*$|(?<!`)(`+)(?!`)(?:.|\n(?!\n))+?(?<!`)\3(?!`)",
@@ -39,8 +49,10 @@ def links(prose: Prose) -> list[Link]:
     hidden = [(m.start(), m.end()) for m in _CODE.finditer(prose.text)]
     hidden += [(span.start, span.end) for span in find_math(prose.text)]
     return [
-        Link(m[2], m.start(2), bool(m[1]))
+        Link(m[kind], m.start(kind), bool(m["image"]))
         for m in _LINK.finditer(prose.text)
+        for kind in ("link", "definition", "html")
+        if m[kind] is not None
         if not any(start <= m.start() < end for start, end in hidden)
     ]
 
@@ -50,9 +62,22 @@ def anchors(prose: Prose) -> list[tuple[str, int]]:
     return [(m[1], m.start(1)) for m in _ANCHOR.finditer(_CODE.sub(lambda c: " " * len(c[0]), prose.text))]
 
 
+def inner_blocks(prose: Prose) -> list[int]:
+    """Offsets of deeper headings and of /// blocks: an item's sections are shown inside blocks that allow neither."""
+    text = _CODE.sub(lambda c: " " * len(c[0]), prose.text)
+    return [m.start() for m in re.finditer(r"^(?:#{4,6}[ \t]|/{3,})", text, re.MULTILINE)]
+
+
 def without_placeholders(text: str) -> str:
     """The text with each placeholder replaced by a number of the same length, so that offsets stay true."""
-    return PLACEHOLDER.sub(lambda m: "1" * len(m[0]), text)
+    return PLACEHOLDER.sub(
+        lambda m: f"{{{'1' * (len(m[0]) - 2)}}}" if _in_group(m) else "1" * len(m[0]),
+        text,
+    )
+
+
+def _in_group(match: re.Match) -> bool:
+    return _TAKES_GROUP.search(match.string[: match.start()]) is not None
 
 
 def fill(prose: Prose, printed: Mapping[str, str], values: Mapping[str, Value]) -> str:
@@ -62,15 +87,19 @@ def fill(prose: Prose, printed: Mapping[str, str], values: Mapping[str, Value]) 
     def replace(match: re.Match) -> str:
         tex = any(start <= match.start() < end for start, end in maths)
         name = match[2]
-        if match[1] == "=":
-            return printed[name] if tex else typeset(printed[name])
-        value = values[name]
-        equation = f"{_arithmetic(value.expression.tree, printed, 0)} = {value.printed}"
+        text = printed[name]
+        if match[1] == "==":
+            text = f"{_arithmetic(values[name].expression, printed)} = {values[name].printed}"
         if tex:
-            return equation.replace("*", r"\times")
-        return typeset(re.sub(r"\^\{([^{}]*)\}", r"<sup>\1</sup>", equation.replace("*", "×")))
+            text = _POWER_OF_TEN.sub(r" \\times 10^{\1}", text.replace("*", r"\times"))
+            return f"{{{text}}}" if _in_group(match) else text
+        return typeset(re.sub(r"\^\{([^{}]*)\}", r"<sup>\1</sup>", text.replace("*", "×")))
 
     return PLACEHOLDER.sub(replace, prose.text)
+
+
+# 1e-9 in a formula would read as 1 times e, minus 9.
+_POWER_OF_TEN = re.compile(r"(?<=[\d.])[eE]\+?(-?\d+)")
 
 
 def typeset(text: str) -> str:
@@ -78,30 +107,34 @@ def typeset(text: str) -> str:
     return re.sub(r"(?<![eE])-", "\N{MINUS SIGN}", text)
 
 
-_PRECEDENCE = {ast.Add: 1, ast.Sub: 1, ast.Mult: 2, ast.Div: 2, ast.Pow: 4}
-_SIGN = {ast.Add: " + ", ast.Sub: " - ", ast.Mult: " * ", ast.Div: " / ", ast.Pow: "^"}
+_PRECEDENCE = {ast.Add: 1, ast.Sub: 1, ast.Mult: 2, ast.Div: 2}
+_SIGN = {ast.Add: " + ", ast.Sub: " - ", ast.Mult: " * ", ast.Div: " / "}
 
 
-def _arithmetic(tree: ast.expr, printed: Mapping[str, str], context: int) -> str:
-    """Plain arithmetic with the printed digits in place of names; `context` is how tightly the surroundings bind."""
-    match tree:
-        case ast.Name(id=name):
-            return _bracket(printed[name], context > 0 and printed[name].startswith("-"))
-        case ast.Constant():
-            return ast.unparse(tree)
-        case ast.UnaryOp(op=op, operand=operand):
-            sign = "-" if isinstance(op, ast.USub) else "+"
-            return _bracket(sign + _arithmetic(operand, printed, 3), context > 0)
-        case ast.BinOp(left=left, op=op, right=right):
-            rank = _PRECEDENCE[type(op)]
-            # A first term may carry its sign without brackets: -3 + 1, but 1 + (-3).
-            first = _arithmetic(left, printed, rank if rank > 1 or context else 0)
-            if isinstance(op, ast.Pow):
-                first = _arithmetic(left, printed, 5)
-                return _bracket(f"{first}^{{{_arithmetic(right, printed, 0)}}}", rank < context)
-            second = _arithmetic(right, printed, rank + 1)
-            return _bracket(f"{first}{_SIGN[type(op)]}{second}", rank < context)
-    raise ValueError(f"not plain arithmetic: {ast.unparse(tree)}")
+def _arithmetic(expression: Expression, printed: Mapping[str, str]) -> str:
+    """Plain arithmetic with the printed digits in place of names, and numbers as they were typed."""
+
+    def write(tree: ast.expr, context: int) -> str:
+        """`context` is how tightly the surroundings bind."""
+        match tree:
+            case ast.Name() | ast.Constant():
+                typed = expression.text[tree.col_offset : tree.end_col_offset]
+                digits = printed[tree.id] if isinstance(tree, ast.Name) else typed
+                signed, product = digits.startswith(("-", "+")), "e" in digits.lower()
+                return _bracket(digits, context > 0 and signed or context > 2 and product)
+            case ast.UnaryOp(op=op, operand=operand):
+                sign = "-" if isinstance(op, ast.USub) else "+"
+                return _bracket(sign + write(operand, 3), context > 0)
+            case ast.BinOp(left=left, op=ast.Pow(), right=right):
+                return _bracket(f"{write(left, 5)}^{{{write(right, 0)}}}", context > 4)
+            case ast.BinOp(left=left, op=op, right=right):
+                rank = _PRECEDENCE[type(op)]
+                # A first term may carry its sign without brackets: -3 + 1, but 1 + (-3).
+                first = write(left, rank if rank > 1 or context else 0)
+                return _bracket(f"{first}{_SIGN[type(op)]}{write(right, rank + 1)}", rank < context)
+        raise ValueError(f"not plain arithmetic: {ast.unparse(tree)}")
+
+    return write(expression.tree, 0)
 
 
 def _bracket(text: str, needed: bool) -> str:

@@ -7,11 +7,7 @@ from pathlib import Path
 
 from build_tools.errors import Fault, did_you_mean
 from build_tools.model import Bank, Document, Item, Prose, Word
-from build_tools.prose import anchors, links
-
-_EXTERNAL = ("https://", "http://", "mailto:")
-# Parts of an item that `render` gives an id of its own.
-PARTS = ("solution", "trap", "computation", "evidence")
+from build_tools.prose import EXTERNAL, anchors, links
 
 
 @dataclass(frozen=True)
@@ -19,18 +15,21 @@ class Targets:
     pages: Mapping[str, Set[str]]  # the ids on each page
     items: Set[str]
     errata: Set[str]
-    # Every id that is written down, those of faulty items too, so that one fault does not breed others.
+    # Every id that is written down, and every page that is there, faulty ones too, so that one fault does not breed
+    # others.
     claimed: Set[str]
+    files: Set[str]
     docs: Path
 
 
-def check_references(bank: Bank, claimed: Set[str], root: Path) -> list[Fault]:
+def check_references(bank: Bank, claimed: Set[str], files: Set[str], root: Path) -> list[Fault]:
     items = [item for document in bank.documents for item in document.items]
     targets = Targets(
-        pages={d.uri: frozenset(id_ for item in d.items for id_ in _ids(item)) for d in bank.documents},
-        items=frozenset(item.id for item in items),
+        pages={d.uri: frozenset(id_ for item in d.items for id_ in ids(item)) for d in bank.documents},
+        items=frozenset(item.id for item in items if item.kind != "page"),
         errata=frozenset(item.id for item in items if item.kind == "erratum"),
         claimed=claimed,
+        files=files,
         docs=root / "docs",
     )
     faults: list[Fault] = []
@@ -38,7 +37,12 @@ def check_references(bank: Bank, claimed: Set[str], root: Path) -> list[Fault]:
         faults += _prose(document, document.intro, targets)
         for item in document.items:
             faults += _words(item.errata, targets.errata, targets, "an entry of the errata page")
-            faults += _words((item.embed,) if item.embed else (), targets.items, targets, "an item")
+            faults += _words(
+                (item.embed,) if item.embed else (),
+                targets.items,
+                targets,
+                "a question, an exercise or an erratum",
+            )
             for word in item.see:
                 path, _, anchor = word.text.partition("#")
                 if problem := _missing(path, anchor, targets):
@@ -50,7 +54,8 @@ def check_references(bank: Bank, claimed: Set[str], root: Path) -> list[Fault]:
 
 def _words(words: tuple[Word, ...], known: Set[str], targets: Targets, what: str) -> Iterator[Fault]:
     for word in words:
-        if word.text not in known and (word.text in targets.items or word.text not in targets.claimed):
+        sound = any(word.text in ids for ids in targets.pages.values())
+        if word.text not in known and (sound or word.text not in targets.claimed):
             yield Fault(
                 word.place, "unknown-link", f'"{word.text}" is not {what}; {did_you_mean(word.text, known)}'
             )
@@ -59,12 +64,14 @@ def _words(words: tuple[Word, ...], known: Set[str], targets: Targets, what: str
 def _prose(document: Document, prose: Prose, targets: Targets) -> Iterator[Fault]:
     for link in links(prose):
         at = prose.place(link.offset)
-        if link.target.startswith(_EXTERNAL):
+        if link.target.startswith(EXTERNAL):
             continue
         path, _, anchor = link.target.partition("#")
-        if ":" in path or path.startswith("/"):
+        if ":" in path or path.startswith("/") or not link.target:
             yield Fault(
-                at, "bad-link", f'"{link.target}" must be https://..., or a path relative to this file'
+                at,
+                "bad-link",
+                f'"{link.target}" must be https://... or a path relative to this file, like ../errata.md#id',
             )
             continue
         here = posixpath.dirname(document.uri)
@@ -76,25 +83,36 @@ def _prose(document: Document, prose: Prose, targets: Targets) -> Iterator[Fault
 def _missing(path: str, anchor: str, targets: Targets) -> str | None:
     """Why the target does not exist; None if it does. A page of docs/ is only looked for, not read."""
     if path not in targets.pages:
-        if not path.startswith("..") and (targets.docs / path).is_file():
+        if path in targets.files or not path.startswith(("..", "/")) and (targets.docs / path).is_file():
             return None
-        return f'there is no page "{path}"; {did_you_mean(path, targets.pages)}'
+        return f'there is no page "{path}"; {did_you_mean(path, targets.files)}'
     here = targets.pages[path]
     if not anchor or anchor in here:
         return None
     elsewhere = next((uri for uri, ids in targets.pages.items() if anchor in ids), None)
     if elsewhere is not None:
         return f'"{anchor}" is not on {path} but on {elsewhere}'
-    if anchor in targets.claimed:
+    faulty = targets.claimed - {id_ for ids in targets.pages.values() for id_ in ids}
+    if any(anchor == id_ or anchor.startswith(f"{id_}-") for id_ in faulty):
         return None
     return f'"{anchor}" is not an id on {path}; {did_you_mean(anchor, here)}'
 
 
-def _ids(item: Item) -> list[str]:
-    hints = sum(section.heading == "Hint" for section in item.sections)
-    own = [
+def ids(item: Item) -> list[str]:
+    """Every id that the item has on its page: its own, and those that headings in running prose carry."""
+    return [
         item.id,
-        *(f"{item.id}-{part}" for part in PARTS),
-        *(f"{item.id}-hint-{n + 1}" for n in range(hints)),
+        *parts(item),
+        *(id_ for section in item.sections for id_, _ in anchors(section.prose)),
     ]
-    return own + [id_ for section in item.sections for id_, _ in anchors(section.prose)]
+
+
+def parts(item: Item) -> list[str]:
+    """The ids that `render` gives to parts of the item."""
+    headings = [section.heading for section in item.sections]
+    found = [f"hint-{n + 1}" for n in range(headings.count("Hint"))]
+    found += ["solution"] if item.kind not in ("page", "erratum") else []
+    found += ["trap"] if "Trap" in headings else []
+    found += ["computation"] if item.values else []
+    found += ["evidence"] if item.checks else []
+    return [f"{item.id}-{part}" for part in found]

@@ -1,11 +1,14 @@
 """The computation of an item as Python that a reader can paste and run: the same calls, with their results."""
 
 import ast
+import copy
+import re
 from collections.abc import Mapping
 
 from build_tools import expression as language
 from build_tools.digits import shown
-from build_tools.model import Function, Item, Number, Outcome
+from build_tools.model import Expression, Function, Item, Number, Outcome
+from build_tools.prose import expressions_by_name
 
 _WIDTH = 72  # a longer line is broken at its brackets, so that a phone scrolls little
 
@@ -25,6 +28,7 @@ class _Writer:
     def __init__(self, item: Item, functions: Mapping[str, Function]):
         self.item = item
         self.functions = functions
+        self.values = expressions_by_name(item.values)
         self.tensors = {name for v in item.values for name in self._tensor_names(v.expression.tree)}
         self.tensors |= {g.name for g in item.given if g.expression.text.startswith("[")}
         for value in item.values:
@@ -52,9 +56,13 @@ class _Writer:
                 return self.is_tensor(left) or self.is_tensor(right)
             case ast.UnaryOp(operand=operand):
                 return self.is_tensor(operand)
-            case ast.List(elts=elements):
-                return any(self.is_tensor(element) for element in elements)
+            case ast.List():
+                return True
         return False
+
+    def holds_tensor(self, node: ast.expr) -> bool:
+        """Whether a list, or one inside it, has an element that is a tensor already."""
+        return any(map(self.holds_tensor, node.elts)) if isinstance(node, ast.List) else self.is_tensor(node)
 
     def imports(self) -> list[str]:
         used = {call.func.id for v in self.item.values for call in language.calls(v.expression.tree)}
@@ -71,14 +79,16 @@ class _Writer:
         used = {name.id for v in self.item.values for name in language.names(v.expression.tree)}
         lines = []
         for given in (each for each in self.item.given if each.name in used):
-            literal = given.expression.text.replace("true", "True").replace("false", "False")
+            typed = given.expression.text.replace("true", "True").replace("false", "False")
+            literal = _WHOLE.sub(r"\g<0>.0", typed)
             lines.append(
-                f"{given.name} = {f'torch.tensor({_float(literal)})' if given.name in self.tensors else literal}"
+                f"{given.name} = {f'torch.tensor({literal})' if given.name in self.tensors else literal}"
             )
         return lines
 
     def assignment(self, name: str, tree: ast.expr, result: Number) -> str:
-        node = ast.fix_missing_locations(self.rewrite(tree))
+        # A plain number that a later call takes as a tensor is made one where it is assigned.
+        node = ast.fix_missing_locations(self.tensor(tree) if name in self.tensors else self.rewrite(tree))
         line = f"{name} = {ast.unparse(node)}"
         comment = f"  # {shown(result)}"
         if len(line) > _WIDTH:
@@ -89,12 +99,10 @@ class _Writer:
         match node:
             case ast.Name(id="true" | "false" as name):
                 return ast.Constant(name == "true")
-            case ast.List(elts=elements) if self.is_tensor(node):
-                return _call(
-                    "torch.stack", ast.List([self.tensor(element) for element in elements], ast.Load())
-                )
-            case ast.List(elts=elements):
-                return ast.List([self.rewrite(element) for element in elements], ast.Load())
+            case ast.List() if self.holds_tensor(node):
+                return self.stack(node.elts)
+            case ast.List():
+                return _call("torch.tensor", _floats(self.listed(node)))
             case ast.UnaryOp(op=op, operand=operand):
                 return ast.UnaryOp(op, self.rewrite(operand))
             case ast.BinOp(left=left, op=op, right=right):
@@ -119,13 +127,16 @@ class _Writer:
         """The node as code that gives a tensor."""
         if self.is_tensor(node) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             return self.rewrite(node)
-        inner = self.rewrite(node)
-        return _call(
-            "torch.tensor",
-            ast.Constant(float(inner.value))
-            if isinstance(inner, ast.Constant) and type(inner.value) is int
-            else inner,
-        )
+        return _call("torch.tensor", _floats(self.rewrite(node)))
+
+    def stack(self, elements: list[ast.expr]) -> ast.expr:
+        return _call("torch.stack", ast.List([self.tensor(element) for element in elements], ast.Load()))
+
+    def listed(self, node: ast.expr) -> ast.expr:
+        """A list of plain numbers as Python has it; a number by itself."""
+        if isinstance(node, ast.List):
+            return ast.List([self.listed(element) for element in node.elts], ast.Load())
+        return self.rewrite(node)
 
     def plain(self, node: ast.expr) -> ast.expr:
         """The node as code that gives a plain number."""
@@ -134,30 +145,57 @@ class _Writer:
     def maths(self, name: str, arguments: list[ast.expr]) -> ast.expr:
         torch_name = {"min": "amin", "max": "amax"}.get(name, name)
         if len(arguments) > 1:
-            return _call(
-                f"torch.{torch_name}",
-                _call("torch.stack", ast.List([self.tensor(a) for a in arguments], ast.Load())),
-            )
+            # The smallest or largest of its arguments, element by element.
+            return ast.Call(_function(f"torch.{torch_name}"), [self.stack(arguments), ast.Constant(0)], [])
         return _call(f"torch.{torch_name}", self.tensor(arguments[0]))
 
     def gradient(self, node: ast.Call) -> ast.expr:
         name = node.args[1].id
         at = node.keywords[0].value if node.keywords else node.args[1]
         parameters = ast.arguments([], [ast.arg(name)], None, [], [], None, [])
+        body = _Inlined(name, self.values).visit(copy.deepcopy(node.args[0]))
         return ast.Call(
-            _call("torch.func.grad", ast.Lambda(parameters, self.rewrite(node.args[0]))),
+            _call("torch.func.grad", ast.Lambda(parameters, self.rewrite(body))),
             [self.tensor(at)],
             [],
         )
 
 
+class _Inlined(ast.NodeTransformer):
+    """Puts the expressions of values in the place of their names, where a gradient must reach through them."""
+
+    def __init__(self, name: str, values: Mapping[str, Expression]):
+        self.name = name
+        self.values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id == self.name or node.id not in self.values:
+            return node
+        tree = self.values[node.id].tree
+        return (
+            self.visit(copy.deepcopy(tree)) if self.name in language.dependencies(tree, self.values) else node
+        )
+
+
+def _function(name: str) -> ast.expr:
+    return ast.parse(name, mode="eval").body
+
+
 def _call(name: str, argument: ast.expr) -> ast.expr:
-    return ast.Call(ast.parse(name, mode="eval").body, [argument], [])
+    return ast.Call(_function(name), [argument], [])
 
 
-def _float(literal: str) -> str:
-    """A whole number as a float, so that torch.tensor makes a float of it."""
-    return f"{literal}.0" if literal.lstrip("+-").isdigit() else literal
+def _floats(node: ast.expr) -> ast.expr:
+    """The same with whole numbers as floats, so that torch.tensor makes floats of them."""
+    node = copy.deepcopy(node)
+    for each in ast.walk(node):
+        if isinstance(each, ast.Constant) and type(each.value) is int:
+            each.value = float(each.value)
+    return node
+
+
+# A whole number that is not part of another one, such as the 9 of 1e-9.
+_WHOLE = re.compile(r"(?<![\w.])(?<![eE][-+])\d+(?![\w.])")
 
 
 def _broken(node: ast.expr) -> str:

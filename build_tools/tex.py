@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import math_core
 
 _CONVERTER = math_core.LatexToMathML(fancy_error=False, annotation=True)
+# A function and its argument without brackets; math-core forgets TeX's thin space if the argument is in braces.
+_TIGHT = re.compile(r"<mo>&ApplyFunction;</mo>(?!(?:<mrow>)*<mo[^>]*>[(\[{|‖⌊⌈⟨])")
 
 
 class TexError(ValueError):
@@ -99,7 +101,8 @@ def to_mathml(tex: str, *, display: bool) -> str:
         if token[0] == r"\\" and r"\begin" not in tex:
             raise TexError(token.start(), r"\\ breaks no line here: use \begin{aligned} ... \end{aligned}.")
     try:
-        return _CONVERTER.convert_with_local_state(tex, displaystyle=display)
+        mathml = _CONVERTER.convert_with_local_state(tex, displaystyle=display)
     except math_core.LatexError as error:
         offset, message = str(error).split(": ", 1)
         raise TexError(int(offset), message) from None
+    return _TIGHT.sub('<mo lspace="0.1667em">&ApplyFunction;</mo>', mathml)

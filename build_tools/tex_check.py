@@ -13,5 +13,6 @@ def check_tex(prose: Prose) -> list[Fault]:
             to_mathml(span.tex, display=span.display)
         except TexError as error:
             at = prose.place(span.tex_start + error.offset)
-            faults.append(Fault(at, "bad-tex", f"{error.message} (in ${span.tex.strip()}$)"))
+            written = " ".join(prose.text[span.start : span.end].split())
+            faults.append(Fault(at, "bad-tex", f"{error.message} (in {written})"))
     return faults

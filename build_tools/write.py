@@ -1,7 +1,6 @@
 """write: Page -> files. The only writer of pages; it owns its folder and nothing else."""
 
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -28,7 +27,6 @@ def write(pages: Iterable[Page], folder: Path) -> list[Path]:
 def _replace(path: Path, data: bytes) -> None:
     """Writes beside the file and swaps it in, so that no reader ever sees half a page."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    os.replace(name, path)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    fresh.write_bytes(data)
+    fresh.replace(path)

@@ -34,7 +34,7 @@ class Mapping:
 Node = Word | Sequence | Mapping
 
 # Words that YAML readers turn into truths or nothing. true and false are kept: they are the members of a mask.
-_NOT_WORDS = re.compile(r"(?i:yes|no|on|off|y|n|null|~)")
+_NOT_WORDS = re.compile(r"(?i:yes|no|on|off|null|~)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029\ufeff]")
 
 
@@ -65,6 +65,14 @@ def read(text: str, path: str, line: int) -> tuple[Mapping | None, list[Fault]]:
                         f'anchors and aliases (& and *, here "{event.anchor}") are not allowed; write the text out, or quote it',
                     )
                 ]
+            if getattr(event, "tag", None) is not None:
+                return None, [
+                    Fault(
+                        place(event.start_mark),
+                        "yaml-tag",
+                        "tags are not allowed; delete the word that starts with !, or put the text between quotes",
+                    )
+                ]
         root = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -72,7 +80,7 @@ def read(text: str, path: str, line: int) -> tuple[Mapping | None, list[Fault]]:
             Fault(
                 place(mark) if mark else Place(path, line, 1),
                 "yaml-syntax",
-                f'{error.problem or error.context}; put text that holds ": ", " #", brackets or quotes between single quotes',
+                f'{error.problem or error.context}; indent by blanks, and put text that holds ": ", " #", brackets or quotes between single quotes',
             )
         ]
     except (yaml.YAMLError, RecursionError) as error:
@@ -119,6 +127,7 @@ def _convert(node: yaml.Node, place, lines: list[str], faults: list[Fault], dept
 
 
 def _scalar(node: yaml.ScalarNode, at: Place, lines: list[str], faults: list[Fault]) -> Word:
+    bare = not node.style  # the C parser says "", the other one None
     if node.style == '"' and "\\" in _raw(node, lines):
         faults.append(
             Fault(
@@ -127,9 +136,16 @@ def _scalar(node: yaml.ScalarNode, at: Place, lines: list[str], faults: list[Fau
                 "a backslash between double quotes is an escape that changes the text; use single quotes",
             )
         )
-    elif node.style is None and node.value == "":
-        faults.append(Fault(at, "yaml-empty", "nothing stands here; write a value or delete the key"))
-    elif node.style is None and _NOT_WORDS.fullmatch(node.value):
+    elif not node.value.strip():
+        faults.append(
+            Fault(
+                at,
+                "yaml-empty",
+                "nothing stands here; write a value after the colon and a blank, put quotes around text that holds "
+                "a comma, or delete the key",
+            )
+        )
+    elif bare and _NOT_WORDS.fullmatch(node.value):
         faults.append(
             Fault(
                 at,
@@ -145,7 +161,9 @@ def _scalar(node: yaml.ScalarNode, at: Place, lines: list[str], faults: list[Fau
                 f"the control character U+{ord(control.group()):04X} is not allowed here; delete it",
             )
         )
-    return Word(node.value, at)
+    # The text starts after its quote.
+    start = Place(at.path, at.line, at.column + 1) if node.style in ("'", '"') else at
+    return Word(node.value, start, bare=bare)
 
 
 def _raw(node: yaml.ScalarNode, lines: list[str]) -> str:

@@ -27,7 +27,7 @@ COLOURS = {
     PAPER: f"var(--ppo-paper, {PAPER})",
 }
 
-# Lengths are in points, which are the units of the SVG. On a panel 340 CSS pixels wide, text of 10.5 has 11.8.
+# Lengths are in points, the units of the SVG. On a panel 340 CSS pixels wide, text of 10.5 has 11.8 pixels.
 WIDTH, HEIGHT = 302.4, 230.4
 TEXT = 10.5
 CAP, DEPTH = 0.78 * TEXT, 0.22 * TEXT  # above and below the baseline
@@ -43,10 +43,11 @@ def number(value: float) -> str:
     return f"{value + 0.0:.6g}".replace("-", "−")
 
 
-def text_width(text: str) -> float:
+def text_width(text: str, weight: str = "normal") -> float:
     """Return a width that the text hardly exceeds in the common system fonts, in points."""
     narrow = sum(text.count(letter) for letter in " .ilt")
-    return (0.62 * (len(text) - narrow) + 0.32 * narrow) * TEXT
+    width = (0.62 * (len(text) - narrow) + 0.32 * narrow) * TEXT
+    return 1.2 * width if weight == "bold" else width
 
 
 @contextlib.contextmanager
@@ -172,7 +173,7 @@ def write(
 
     A spot too near the edge of the axes is moved inside. Without a free spot, the least crowded is used.
     """
-    area, width, obstacles = axes.bbox, text_width(text), numpy.concatenate(taken)
+    area, width, obstacles = axes.bbox, text_width(text, weight), numpy.concatenate(taken)
     shift = {"left": 0.0, "center": width / 2, "right": width}
     best = None
     for x, y, align in where:

@@ -154,7 +154,7 @@ def _write_labels(axes: Axes, curve: _Curve, colour: str) -> None:
     zero = drawing.points_along(axes, axes.get_xlim(), [0, 0])
     dots = [drawing.disc(axes, *point) for point in (curve.kink, curve.mark) if point]
     taken = [flat, steep, unclipped, one, zero, *dots]
-    # The steep and the unclipped line have their labels above, the flat one below: a mark tries the other side.
+    # Labels of the steep and the unclipped line stand above, that of the flat one below: a mark tries the rest.
     side = 1 if curve.advantage > 0 else -1
     above, below = (-side, 1), (side, -1)
     beside_steep = drawing.spots(steep, [above, below, *drawing.AROUND], (9, 14, 20, 28, 40))

@@ -23,13 +23,13 @@ EXTENSIONS = [
 
 
 def render(text: str) -> str:
-    """The HTML, each formula shortened to its TeX: [x] inline, [[x]] display."""
+    """The HTML, each formula shortened to its TeX: [x] inline, [[x]] display, {[x].} what must not break."""
     html = markdown.markdown(text, extensions=EXTENSIONS)
     html = re.sub(r'<x-math class="display"[^>]*>(.*?)</x-math>', r"[[\1]]", html, flags=re.S)
     html = re.sub(r"<x-math [^>]*>(.*?)</x-math>", r"[\1]", html, flags=re.S)
     html = re.sub(r"<math.*?<annotation[^>]*>(.*?)</annotation></semantics></math>", r"\1", html, flags=re.S)
     assert "math" not in html
-    return html
+    return re.sub(r'<span class="nobreak">(.*?)</span>', r"{\1}", html)
 
 
 def test_markup():
@@ -51,6 +51,8 @@ def test_markup():
         ("`$x$`", "<p><code>$x$</code></p>"),
         ("## Title\n$x$", '<h2 id="title">Title</h2>\n<p>[x]</p>'),
         ("[a $x$](y.html)", '<p><a href="y.html">a [x]</a></p>'),
+        ("Is it ($x$), $y$?", "<p>Is it {([x]),} {[y]?}</p>"),
+        ("**$x$.** $a$,$b$ $$c$$.", "<p><strong>{[x].}</strong> {[a],}[b] [[c]].</p>"),
         ("> $$\n> a\n> $$", "<blockquote>\n<p>[[\n  a\n  ]]</p>\n</blockquote>"),
         (
             '!!! note "T"\n\n    $x$',

@@ -111,3 +111,13 @@ def test_errors_have_their_place(tex, offset, message):
 )
 def test_escapes_and_line_breaks_in_their_place_are_fine(tex):
     assert to_mathml(tex, display=True).endswith("</math>")
+
+
+@pytest.mark.parametrize("tex", ["\\log 1.6", "\\log {1.6}", "\\log {-3}", "\\log \\frac{1}{2}"])
+def test_a_function_is_set_off_from_an_argument_without_brackets(tex):
+    assert '<mo lspace="0.1667em">&ApplyFunction;</mo>' in to_mathml(tex, display=False)
+
+
+@pytest.mark.parametrize("tex", ["\\log(x)", "\\min(-1, 2)", "\\exp {(x)}", "\\log\\{x\\}", "\\max[x]"])
+def test_a_function_is_not_set_off_from_a_bracket(tex):
+    assert "<mo>&ApplyFunction;</mo>" in to_mathml(tex, display=False)

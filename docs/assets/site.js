@@ -12,9 +12,18 @@
     for (let at = element?.closest("details"); at; at = at.parentElement?.closest("details")) at.open = true;
   }
 
-  /** Opens and shows what the address names after its #. */
+  /** What the address names after its #; nothing if that is no proper name. */
+  function named() {
+    try {
+      return document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    } catch {
+      return null;
+    }
+  }
+
+  /** Opens and shows what the address names. */
   function followHash() {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = named();
     if (!target?.closest("details")) return;
     reveal(target);
     target.scrollIntoView();

@@ -1,0 +1,88 @@
+"""Every kind of page, at two widths, in two schemes, with scripts on and off: it fits, is quiet, asks no other host."""
+
+import json
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from browser.conftest import SCHEMES, WIDTHS, open_all
+
+PAGES = {
+    "home": "index.html",
+    "exercise": "exercises/level-2.html",
+    "true or false": "question-bank/true-or-false.html",
+    "spot the error": "question-bank/spot-the-error.html",
+    "notation": "learn/notation.html",
+    "errata": "errata.html",
+    "library": "library/index.html",
+    "reference": "library/reference.html",
+    "laboratory": "library/lab.html",
+}
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_and_is_quiet(show, site, name, width, scheme, scripts):
+    shown = show(site / PAGES[name], width=width, scheme=scheme, scripts=scripts)
+    if scripts:
+        open_all(shown.page)
+        shown.page.wait_for_timeout(50)
+
+    assert shown.complaints == []
+    assert shown.overflow() <= 0
+    assert shown.page.locator("h1").count() == 1
+    assert raw_tex(shown.page) == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(show, site, name, width, scheme):
+    shown = show(site / PAGES[name], width=width, scheme=scheme)
+    open_all(shown.page)
+    shown.page.wait_for_timeout(300)
+
+    results = Axe().run(shown.page)
+
+    assert results.violations_count == 0, _report(results)
+
+
+def raw_tex(page) -> list[str]:
+    """Formulas that were left as they were typed, outside code."""
+    texts = page.locator("article :is(p, li, td, dd, figcaption, summary):not(pre *)").all_text_contents()
+    return [text for text in texts if re.search(r"\$[^$]*\\\w", text)]
+
+
+def _report(results) -> str:
+    return "\n".join(
+        f"{each['id']}: {each['help']}\n"
+        + "\n".join(f"    {json.dumps(node['target'])} {node['html'][:120]}" for node in each["nodes"])
+        for each in results.response["violations"]
+    )
+
+
+# Each of the checks above can fail.
+
+BAD = """<!doctype html><html lang="en"><title>bad</title><body style="width: 3000px"><h1>x</h1>
+<article><p>The ratio $\\rho_t$ is raw.</p></article>
+<img src="https://example.invalid/x.png"><script>console.error("broken")</script>
+<button></button></body></html>"""
+
+
+def test_a_page_that_is_too_wide_noisy_and_talkative_is_noticed(show, tmp_path):
+    (tmp_path / "bad.html").write_text(BAD, encoding="utf-8")
+
+    shown = show(tmp_path / "bad.html")
+    shown.page.wait_for_timeout(100)
+
+    assert shown.overflow() > 1000
+    assert "broken" in shown.complaints
+    assert raw_tex(shown.page) == [r"The ratio $\rho_t$ is raw."]
+    assert any(complaint.startswith("asks https://example.invalid") for complaint in shown.complaints)
+    assert {each["id"] for each in Axe().run(shown.page).response["violations"]} >= {
+        "button-name",
+        "image-alt",
+    }

@@ -1,0 +1,276 @@
+"""Wrong versions of library functions: one arithmetic detail changed in each.
+
+`reached` finds the functions that others rest on, `mutants` makes the wrong versions of one, `applied` puts one in
+the place of the right one for a while. It changes the code inside the function object, so that every module that
+holds the function runs the wrong version, whichever way it was imported.
+"""
+
+import ast
+import copy
+import difflib
+import types
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+PACKAGES = ("ppo_core", "lab")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that is mutated: a function, or a number that a module defines and a function uses."""
+
+    module: str
+    name: str
+    namespace: dict = field(repr=False, compare=False)  # of the live module
+
+    @property
+    def path(self) -> str:
+        return self.namespace["__file__"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed detail: the line of the definition as it was, and as it is now."""
+
+    target: Target
+    line: int
+    before: str
+    after: str
+    tree: ast.stmt = field(repr=False, compare=False)
+
+    @property
+    def key(self) -> str:
+        """The mutant without its line, so that a table of mutants outlives edits elsewhere in the file."""
+        return f"{self.target.module}.{self.target.name}: {self.before} -> {self.after}"
+
+    def __str__(self) -> str:
+        where = f"{self.target.module.replace('.', '/')}.py:{self.line}"
+        return f"{where}: {self.target.name}: {self.before} -> {self.after}"
+
+
+# --- which functions
+
+
+def reached(functions: Iterable[Callable]) -> list[Target]:
+    """The functions and all of the packages that they call, and the numbers those rest on; sorted."""
+    found: dict[tuple[str, str], Target] = {}
+    waiting = list(functions)
+    while waiting:
+        function = waiting.pop()
+        namespace = function.__globals__
+        key = (function.__module__, function.__name__)
+        if key in found:
+            continue
+        found[key] = Target(*key, namespace)
+        for name, value in _used(function):
+            if isinstance(value, types.FunctionType):
+                waiting.append(value)
+            elif isinstance(value, int | float):
+                module = (namespace["__name__"], name)
+                found[module] = Target(*module, namespace)
+    return [found[key] for key in sorted(found)]
+
+
+def _used(function: Callable) -> Iterator[tuple[str, object]]:
+    """The functions of ours and the numbers that the code of a function names."""
+    names = set(function.__code__.co_names)
+    for name in sorted(names & set(function.__globals__)):
+        value = function.__globals__[name]
+        if isinstance(value, types.ModuleType) and _is_ours(value.__name__):
+            members = [(each, getattr(value, each, None)) for each in sorted(names)]
+        elif isinstance(value, dict):
+            members = list(value.items())
+        else:
+            members = [(name, value)]
+        for member, each in members:
+            if isinstance(each, types.FunctionType) and _is_ours(each.__module__):
+                yield member, each
+            elif isinstance(each, int | float) and each is value:
+                yield member, each
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] in PACKAGES
+
+
+# --- which changes
+
+
+def mutants(target: Target) -> list[Mutant]:
+    """Every changed version of the target, each once."""
+    original = _definition(target)
+    before = ast.unparse(original).splitlines()
+    found: dict[str, Mutant] = {}
+    for node in _sites(original):
+        for new in _variants(node):
+            # The copy holds `new` where the original holds `node`.
+            tree = copy.deepcopy(original, {id(node): new})
+            after = ast.unparse(ast.fix_missing_locations(tree)).splitlines()
+            change = [line for line in difflib.ndiff(before, after) if line[0] in "+-"]
+            old, now = (
+                " ".join(line[2:].strip() for line in change if line[0] == sign) for sign in ("-", "+")
+            )
+            mutant = Mutant(target, node.lineno, old, now, tree)
+            # Two ways to the same text are one mutant; no change in the text is none.
+            if change:
+                found.setdefault("\n".join(after), mutant)
+    return list(found.values())
+
+
+def all_mutants(functions: Iterable[Callable]) -> list[Mutant]:
+    """The mutants of everything that the functions rest on, in an order that rests on their names alone."""
+    return [mutant for target in reached(functions) for mutant in mutants(target)]
+
+
+def _definition(target: Target) -> ast.stmt:
+    for statement in _parsed(target.path).body:
+        match statement:
+            case ast.FunctionDef(name=target.name) | ast.Assign(targets=[ast.Name(id=target.name)]):
+                return statement
+    raise LookupError(f"{target.name} is not defined at the top of {target.path}")
+
+
+@cache
+def _parsed(path: str) -> ast.Module:
+    return ast.parse(Path(path).read_text(encoding="utf-8"))
+
+
+def _sites(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions that compute: no docstring, annotation or message."""
+    if isinstance(node, ast.Raise | ast.JoinedStr | ast.arg):
+        return
+    if isinstance(node, ast.expr):
+        yield node
+    for name, child in ast.iter_fields(node):
+        if name in ("returns", "annotation", "decorator_list"):
+            continue
+        for each in child if isinstance(child, list) else [child]:
+            if isinstance(each, ast.AST):
+                yield from _sites(each)
+
+
+_OPERATORS = {
+    ast.Add: (ast.Sub,),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Div,),
+    ast.Div: (ast.Mult,),
+    ast.Pow: (ast.Mult, ast.Div),
+    ast.BitAnd: (ast.BitOr,),
+    ast.BitOr: (ast.BitAnd,),
+    ast.Lt: (ast.LtE, ast.Gt),
+    ast.LtE: (ast.Lt, ast.GtE),
+    ast.Gt: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.Gt, ast.LtE),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.And: (ast.Or,),
+    ast.Or: (ast.And,),
+}
+_OPPOSITES = {"min": "max", "amin": "amax", "minimum": "maximum", "any": "all"}
+_OPPOSITES |= {there: here for here, there in _OPPOSITES.items()}
+# Functions of one tensor whose absence is a mutant.
+_DROPPED = ("abs", "cumsum", "detach", "exp", "expm1", "flip", "log", "log_softmax", "softmax")
+
+
+def _variants(node: ast.expr) -> Iterator[ast.expr]:
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            for other in (number + 1, number - 1, 2 * number, 0 * number):
+                yield _at(node, ast.Constant(other))
+        case ast.UnaryOp(op=ast.USub() | ast.Not() | ast.Invert(), operand=operand):
+            yield operand
+        case ast.BinOp(left=left, op=op, right=right):
+            for other in _OPERATORS[type(op)]:
+                yield _at(node, ast.BinOp(left, other(), right))
+            if isinstance(op, ast.Sub | ast.Div | ast.Pow):
+                yield _at(node, ast.BinOp(right, op, left))
+        case ast.BoolOp(op=op, values=values):
+            for other in _OPERATORS[type(op)]:
+                yield _at(node, ast.BoolOp(other(), values))
+        case ast.Compare(left=left, ops=ops, comparators=rights):
+            for i, op in enumerate(ops):
+                for other in _OPERATORS.get(type(op), ()):
+                    yield _at(node, ast.Compare(left, [*ops[:i], other(), *ops[i + 1 :]], rights))
+        case ast.Call():
+            yield from _calls(node)
+
+
+def _calls(node: ast.Call) -> Iterator[ast.expr]:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name in _OPPOSITES:
+        if isinstance(node.func, ast.Attribute):
+            other = ast.Attribute(node.func.value, _OPPOSITES[name], ast.Load())
+        else:
+            other = ast.Name(_OPPOSITES[name], ast.Load())
+        yield _at(node, ast.Call(_at(node, other), node.args, node.keywords))
+    if name == "clamp":
+        yield from _clamps(node)
+        return
+    if name in _DROPPED:
+        # x.exp() or torch.exp(x)
+        yield node.args[0] if _is_torch(node.func.value) else node.func.value
+    if name == "where" and len(node.args) == 3:
+        condition, yes, no = node.args
+        yield _at(node, ast.Call(node.func, [condition, no, yes], node.keywords))
+    elif len(node.args) == 2 and name != "isinstance" and not any(map(_is_literal, node.args)):
+        yield _at(node, ast.Call(node.func, node.args[::-1], node.keywords))
+
+
+def _clamps(node: ast.Call) -> Iterator[ast.expr]:
+    """x.clamp(low, high), x.clamp(min=low), x.clamp(max=high): each bound dropped, and bounds exchanged."""
+    yield node.func.value
+    names = [*("min", "max")[: len(node.args)], *(keyword.arg for keyword in node.keywords)]
+    bounds = [*node.args, *(keyword.value for keyword in node.keywords)]
+    if len(bounds) == 1:
+        (bound,), (name,) = bounds, names
+        yield _at(node, ast.Call(node.func, [], [ast.keyword(_OPPOSITES[name], bound)]))
+        return
+    for name, bound in zip(names, bounds, strict=True):
+        yield _at(node, ast.Call(node.func, [], [ast.keyword(name, bound)]))
+    exchanged = [ast.keyword(name, bound) for name, bound in zip(names, bounds[::-1], strict=True)]
+    yield _at(node, ast.Call(node.func, [], exchanged))
+
+
+def _is_torch(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "torch"
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
+
+
+def _at(place: ast.expr, node: ast.expr) -> ast.expr:
+    return ast.copy_location(node, place)
+
+
+# --- running one
+
+
+@contextmanager
+def applied(mutant: Mutant) -> Iterator[None]:
+    """The live module with the mutant in it, as long as the context lasts."""
+    live = mutant.target.namespace
+    name = mutant.target.name
+    scratch = dict(live)
+    exec(compile(ast.Module([mutant.tree], []), mutant.target.path, "exec"), scratch)
+    if not isinstance(live[name], types.FunctionType):
+        original, live[name] = live[name], scratch[name]
+        try:
+            yield
+        finally:
+            live[name] = original
+        return
+    function = live[name]
+    original = _inside(function)
+    try:
+        function.__code__, function.__defaults__, function.__kwdefaults__ = _inside(scratch[name])
+        yield
+    finally:
+        function.__code__, function.__defaults__, function.__kwdefaults__ = original
+
+
+def _inside(function: types.FunctionType) -> tuple:
+    return function.__code__, function.__defaults__, function.__kwdefaults__
