@@ -67,7 +67,7 @@ def shown(number: Number) -> str:
 
 
 def _shorten(number: float) -> str:
-    return _short_exponent(f"{number:.12g}")
+    return _short_exponent(f"{number + 0.0:.12g}")  # the sum makes a zero of a negative zero
 
 
 def _short_exponent(text: str) -> str:

@@ -74,7 +74,7 @@ def exact_policy_gradient(probs: Tensor, rewards: Tensor) -> Tensor:
     probs, rewards = _world(probs, rewards)
     with torch.enable_grad():
         logits = probs.detach().log().requires_grad_()
-        value = (torch.softmax(logits, -1) * rewards.detach()).sum()
+        value = (torch.softmax(logits, -1) * rewards).sum()
         (gradient,) = torch.autograd.grad(value, logits)
     return gradient[0]
 

@@ -42,9 +42,9 @@ def kl_gradient(logits: Tensor, ref_logits: Tensor) -> Tensor:
     """
     logits, ref_logits = _logits(logits, ref_logits)
     with torch.enable_grad():
-        z = logits.detach().clone().requires_grad_()
+        z = logits.detach().requires_grad_()
         logprobs = torch.log_softmax(z, -1)
-        divergence = (logprobs.exp() * (logprobs - torch.log_softmax(ref_logits.detach(), -1))).sum()
+        divergence = (logprobs.exp() * (logprobs - torch.log_softmax(ref_logits, -1))).sum()
         (gradient,) = torch.autograd.grad(divergence, z)
     return gradient
 
@@ -88,9 +88,9 @@ def sampled_kl_gradient(logits: Tensor, ref_logits: Tensor, *, estimator: str) -
     if estimator not in ESTIMATORS:
         raise ValueError(f"estimator must be one of {', '.join(ESTIMATORS)}, got {estimator!r}")
     with torch.enable_grad():
-        z = logits.detach().clone().requires_grad_()
+        z = logits.detach().requires_grad_()
         logprobs = torch.log_softmax(z, -1)
-        per_action = ESTIMATORS[estimator](logprobs, torch.log_softmax(ref_logits.detach(), -1))
+        per_action = ESTIMATORS[estimator](logprobs, torch.log_softmax(ref_logits, -1))
         # The policy chose the samples; their weights are no part of what the loss differentiates.
         (gradient,) = torch.autograd.grad((logprobs.exp().detach() * per_action).sum(), z)
     return gradient

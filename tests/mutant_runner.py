@@ -95,10 +95,11 @@ def main() -> None:
     request = json.load(sys.stdin)
     loop = Loop(request)
     answer = os.dup(1)
-    # What pytest prints is of no interest.
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    pytest.main([*request["tests"], "--tb=no", "-p", "no:cacheprovider"], plugins=[loop])
+    # What pytest prints goes where it does not mix with the answer.
+    os.dup2(2, 1)
+    status = pytest.main([*request["tests"], "--tb=short", "-p", "no:cacheprovider"], plugins=[loop])
+    if set(loop.killers) != {"none", *map(str, loop.numbers)}:
+        sys.exit(f"pytest ended with {status} before all mutants were tried")
     with os.fdopen(answer, "w") as file:
         json.dump(loop.killers, file)
 

@@ -4,22 +4,19 @@ First the content: a value with other digits, a check that fails. What the conte
 library must. What neither sees must stand in EQUIVALENT, with the reason why no test could.
 """
 
-import importlib
 import json
 import os
 import subprocess
 import sys
-import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import torch
 
 from build_tools.evaluate import evaluate_item
 from build_tools.load import load
 from build_tools.model import Item
-from mutants import Mutant, Target, all_mutants, applied, mutants, reached
+from mutants import Mutant, Target, all_mutants, applied, reached
 
 ROOT = Path(__file__).parent.parent
 # The tests of the library and its doctests. What test_library_surface runs it runs in processes of its own, which
@@ -35,7 +32,7 @@ TESTS = (
 SAMPLE = 7  # the short version tries every seventh
 
 _CONSTANT_SHIFT = "logits that differ by one number for all actions are the same policy"
-_NO_WAY_BACK = "autograd.grad asks for the gradient of `z` or `logits` alone, so nothing flows further"
+_NO_WAY_BACK = "autograd.grad asks for the gradient of `logits` alone, so nothing flows further"
 _ONE_DIMENSION = "the argument has one dimension, which is the first and the last"
 _NOT_CHOSEN = "torch.where never chooses the filler, it must only be finite"
 _NO_BASELINE = "no baseline changes the mean"
@@ -49,22 +46,17 @@ EQUIVALENT = {
         "the absolute value has no sign"
     ),
     "lab.bandit.exact_policy_gradient: logits = probs.detach().log().requires_grad_() -> logits = probs.log().requires_grad_()": _NO_WAY_BACK,
-    "lab.bandit.exact_policy_gradient: value = (torch.softmax(logits, -1) * rewards.detach()).sum() -> value = (torch.softmax(logits, -0) * rewards.detach()).sum()": _ONE_DIMENSION,
-    "lab.bandit.exact_policy_gradient: value = (torch.softmax(logits, -1) * rewards.detach()).sum() -> value = (torch.softmax(logits, -1) * rewards).sum()": _NO_WAY_BACK,
+    "lab.bandit.exact_policy_gradient: value = (torch.softmax(logits, -1) * rewards).sum() -> value = (torch.softmax(logits, -0) * rewards).sum()": _ONE_DIMENSION,
     "lab.bandit.policy_gradient_mean: def policy_gradient_mean(probs: Tensor, rewards: Tensor, *, baseline: float=0.0) -> Tensor: -> def policy_gradient_mean(probs: Tensor, rewards: Tensor, *, baseline: float=1.0) -> Tensor:": _NO_BASELINE,
     "lab.bandit.policy_gradient_mean: def policy_gradient_mean(probs: Tensor, rewards: Tensor, *, baseline: float=0.0) -> Tensor: -> def policy_gradient_mean(probs: Tensor, rewards: Tensor, *, baseline: float=-1.0) -> Tensor:": _NO_BASELINE,
     "lab.bandit.policy_gradient_variance: return (probs * (estimates - mean) ** 2).sum() -> return (probs * (mean - estimates) ** 2).sum()": (
         "the square has no sign"
     ),
-    "lab.kl_gradients.kl_gradient: z = logits.detach().clone().requires_grad_() -> z = logits.clone().requires_grad_()": _NO_WAY_BACK,
     "lab.kl_gradients.kl_gradient: logprobs = torch.log_softmax(z, -1) -> logprobs = torch.log_softmax(z, -0)": _ONE_DIMENSION,
-    "lab.kl_gradients.kl_gradient: divergence = (logprobs.exp() * (logprobs - torch.log_softmax(ref_logits.detach(), -1))).sum() -> divergence = (logprobs.exp() * (logprobs - ref_logits.detach())).sum()": _CONSTANT_SHIFT,
-    "lab.kl_gradients.kl_gradient: divergence = (logprobs.exp() * (logprobs - torch.log_softmax(ref_logits.detach(), -1))).sum() -> divergence = (logprobs.exp() * (logprobs - torch.log_softmax(ref_logits, -1))).sum()": _NO_WAY_BACK,
-    "lab.kl_gradients.kl_gradient: divergence = (logprobs.exp() * (logprobs - torch.log_softmax(ref_logits.detach(), -1))).sum() -> divergence = (logprobs.exp() * (logprobs - torch.log_softmax(ref_logits.detach(), -0))).sum()": _ONE_DIMENSION,
-    "lab.kl_gradients.sampled_kl_gradient: z = logits.detach().clone().requires_grad_() -> z = logits.clone().requires_grad_()": _NO_WAY_BACK,
+    "lab.kl_gradients.kl_gradient: divergence = (logprobs.exp() * (logprobs - torch.log_softmax(ref_logits, -1))).sum() -> divergence = (logprobs.exp() * (logprobs - ref_logits)).sum()": _CONSTANT_SHIFT,
+    "lab.kl_gradients.kl_gradient: divergence = (logprobs.exp() * (logprobs - torch.log_softmax(ref_logits, -1))).sum() -> divergence = (logprobs.exp() * (logprobs - torch.log_softmax(ref_logits, -0))).sum()": _ONE_DIMENSION,
     "lab.kl_gradients.sampled_kl_gradient: logprobs = torch.log_softmax(z, -1) -> logprobs = torch.log_softmax(z, -0)": _ONE_DIMENSION,
-    "lab.kl_gradients.sampled_kl_gradient: per_action = ESTIMATORS[estimator](logprobs, torch.log_softmax(ref_logits.detach(), -1)) -> per_action = ESTIMATORS[estimator](logprobs, torch.log_softmax(ref_logits, -1))": _NO_WAY_BACK,
-    "lab.kl_gradients.sampled_kl_gradient: per_action = ESTIMATORS[estimator](logprobs, torch.log_softmax(ref_logits.detach(), -1)) -> per_action = ESTIMATORS[estimator](logprobs, torch.log_softmax(ref_logits.detach(), -0))": _ONE_DIMENSION,
+    "lab.kl_gradients.sampled_kl_gradient: per_action = ESTIMATORS[estimator](logprobs, torch.log_softmax(ref_logits, -1)) -> per_action = ESTIMATORS[estimator](logprobs, torch.log_softmax(ref_logits, -0))": _ONE_DIMENSION,
     "ppo_core.kl.SERIES_DEGREE: SERIES_DEGREE = 10 -> SERIES_DEGREE = 11": "d^11 / 11! is below the last bit of the sum",
     "ppo_core.kl.SERIES_DEGREE: SERIES_DEGREE = 10 -> SERIES_DEGREE = 20": "so are all later terms",
     "ppo_core.kl.kl_k3: small = d.abs() < SERIES_RADIUS -> small = d.abs() <= SERIES_RADIUS": (
@@ -175,98 +167,10 @@ def test_the_table_names_mutants_that_are_made(everything):
 # --- the parts of this test
 
 
-@pytest.fixture
-def made(tmp_path, monkeypatch) -> Iterator[Callable[[str], list[str]]]:
-    """Makes a module of the code, with one function `f`, and lists what its lines become in the mutants."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def make(code: str) -> list[str]:
-        (tmp_path / "wrong_ways.py").write_text(textwrap.dedent(code), encoding="utf-8")
-        importlib.invalidate_caches()
-        module = importlib.import_module("wrong_ways")
-        return [mutant.after for mutant in mutants(Target("wrong_ways", "f", vars(module)))]
-
-    yield make
-    sys.modules.pop("wrong_ways", None)
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("a + b", ["a - b"]),
-        ("a - b", ["a + b", "b - a"]),
-        ("a * b", ["a / b"]),
-        ("a / b", ["a * b", "b / a"]),
-        ("a ** b", ["a * b", "a / b", "b ** a"]),
-        ("-a", ["a"]),
-        ("not a", ["a"]),
-        ("a < b", ["a <= b", "a > b"]),
-        ("a >= b", ["a > b", "a <= b"]),
-        ("a == b", ["a != b"]),
-        ("0 < a < b", ["0 <= a < b", "0 > a < b", "0 < a <= b", "0 < a > b", "1 < a < b", "-1 < a < b"]),
-        ("a and b", ["a or b"]),
-        ("a & b", ["a | b"]),
-        ("3", ["4", "2", "6", "0"]),
-        ("0.5", ["1.5", "-0.5", "1.0", "0.0"]),
-        ("min(a, b)", ["max(a, b)", "min(b, a)"]),
-        ("a.any()", ["a.all()"]),
-        ("torch.maximum(a, b)", ["torch.minimum(a, b)", "torch.maximum(b, a)"]),
-        ("a.clamp(b, c)", ["a", "a.clamp(min=b)", "a.clamp(max=c)", "a.clamp(min=c, max=b)"]),
-        ("a.clamp(min=b)", ["a", "a.clamp(max=b)"]),
-        ("torch.where(a, b, c)", ["torch.where(a, c, b)"]),
-        ("torch.exp(a)", ["a"]),
-        ("a.detach()", ["a"]),
-        ("g(a, b)", ["g(b, a)"]),
-        ("isinstance(a, b)", []),
-        ("a.softmax(-1)", ["a", "a.softmax(1)", "a.softmax(-2)", "a.softmax(-0)"]),
-    ],
-)
-def test_a_line_becomes(made, line, expected):
-    code = f"""
-    import torch
-
-    def f(a, b, c):
-        'Adds 1 + 1.'
-        return {line}
-    """
-    assert made(code) == [f"return {each}" for each in expected]
-
-
-def test_messages_annotations_and_docstrings_are_left_alone(made):
-    code = """
-    def f(a: "1 + 1", b=2) -> "1 + 1":
-        'Adds 1 + 1.'
-        if a:
-            raise ValueError(f"{1 + 1}", 1 + 1)
-        return f"{a + 1}"
-    """
-    assert made(code) == [f"def f(a: '1 + 1', b={other}) -> '1 + 1':" for other in (3, 1, 4, 0)]
-
-
 def known_mutant(everything: list[Mutant]) -> int:
     """The number of a mutant that the content and the tests notice."""
     changes = [(mutant.target.name, mutant.after) for mutant in everything]
     return changes.index(("clipped_surrogate", "return bounded / advantages"))
-
-
-def test_a_mutant_lives_only_while_it_is_applied(everything, functions):
-    mutant = everything[known_mutant(everything)]
-    call = functions["clipped_surrogate"].call
-    rho, A = torch.tensor([1.0]), torch.tensor([2.0])
-    assert call(rho, A, epsilon=0.2).item() == 2
-    with applied(mutant):
-        assert call(rho, A, epsilon=0.2).item() == 0.5
-    assert call(rho, A, epsilon=0.2).item() == 2
-    number = next(m for m in everything if m.target.name == "SERIES_DEGREE")
-    with applied(number):
-        assert number.target.namespace["SERIES_DEGREE"] == 11
-    assert number.target.namespace["SERIES_DEGREE"] == 10
-
-
-def test_what_is_reached_goes_through_helpers_numbers_and_tables(functions):
-    names = {target.name for target in reached([functions["sampled_kl_gradient"].call])}
-    assert names >= {"_logits", "floats", "kl_k3", "_drift", "log_ratio", "counted", "SERIES_RADIUS"}
-    assert "aggregate" not in names
 
 
 def test_without_content_the_content_notices_nothing(items, everything, functions):

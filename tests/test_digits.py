@@ -131,4 +131,5 @@ def test_shown_is_short_and_hides_rounding_noise():
     assert shown(2.0) == "2"
     assert shown(1e-9) == "1e-9"
     assert shown(True) == "true"
+    assert shown(-0.0) == "0"
     assert shown(((1.0, 0.5), (True, False))) == "[[1, 0.5], [true, false]]"
