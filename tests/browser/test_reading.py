@@ -31,7 +31,7 @@ def test_a_link_to_a_part_opens_it(show, site, id_):
 def test_a_link_on_the_page_opens_too_and_again_after_closing(show, site):
     shown = show(site / "exercises/level-2.html")
     shown.page.evaluate(
-        "document.querySelector('h1').innerHTML += '<a id=go href=\"#ex-2-3-solution\">go</a>'"
+        "document.querySelector('h1 + p').innerHTML += '<a id=go href=\"#ex-2-3-solution\">go</a>'"
     )
 
     for _ in range(2):
