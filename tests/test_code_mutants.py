@@ -32,7 +32,6 @@ TESTS = (
 SAMPLE = 7  # the short version tries every seventh
 
 _CONSTANT_SHIFT = "logits that differ by one number for all actions are the same policy"
-_NO_WAY_BACK = "autograd.grad asks for the gradient of `logits` alone, so nothing flows further"
 _ONE_DIMENSION = "the argument has one dimension, which is the first and the last"
 _NOT_CHOSEN = "torch.where never chooses the filler, it must only be finite"
 _NO_BASELINE = "no baseline changes the mean"
@@ -45,7 +44,9 @@ EQUIVALENT = {
     "lab.bandit._world: if not (probs.sum() - 1).abs() <= 1e-06: -> if not (1 - probs.sum()).abs() <= 1e-06:": (
         "the absolute value has no sign"
     ),
-    "lab.bandit.exact_policy_gradient: logits = probs.detach().log().requires_grad_() -> logits = probs.log().requires_grad_()": _NO_WAY_BACK,
+    "lab.bandit.exact_policy_gradient: logits = probs.detach().log().requires_grad_() -> logits = probs.log().requires_grad_()": (
+        "autograd.grad asks for the gradient of `logits` alone, so nothing flows further"
+    ),
     "lab.bandit.exact_policy_gradient: value = (torch.softmax(logits, -1) * rewards).sum() -> value = (torch.softmax(logits, -0) * rewards).sum()": _ONE_DIMENSION,
     "lab.bandit.policy_gradient_mean: def policy_gradient_mean(probs: Tensor, rewards: Tensor, *, baseline: float=0.0) -> Tensor: -> def policy_gradient_mean(probs: Tensor, rewards: Tensor, *, baseline: float=1.0) -> Tensor:": _NO_BASELINE,
     "lab.bandit.policy_gradient_mean: def policy_gradient_mean(probs: Tensor, rewards: Tensor, *, baseline: float=0.0) -> Tensor: -> def policy_gradient_mean(probs: Tensor, rewards: Tensor, *, baseline: float=-1.0) -> Tensor:": _NO_BASELINE,

@@ -7,7 +7,7 @@ import mpmath
 import pytest
 import torch
 
-from lab import expected_reward
+from lab import expected_reward, kl_gradient, sampled_kl_gradient
 from ppo_core import kl_k3, shaped_rewards
 
 
@@ -34,3 +34,14 @@ def test_of_several_answers_without_tokens_the_first_is_named():
     logprobs = torch.zeros(mask.shape)
     with pytest.raises(ValueError, match=r"no counted token in the answer at index \[0, 1\]"):
         shaped_rewards(torch.zeros(2, 2), logprobs, logprobs, mask, beta=0.1)
+
+
+def test_differentiating_for_a_caller_leaves_the_callers_tensors_as_they_were():
+    logits, ref_logits = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 0.0])
+    kl_gradient(logits, ref_logits)
+    sampled_kl_gradient(logits, ref_logits, estimator="k2")
+    assert not logits.requires_grad
+    assert not ref_logits.requires_grad
+    wanted = logits.clone().requires_grad_()
+    kl_gradient(wanted, ref_logits)
+    assert wanted.grad is None
