@@ -3,8 +3,9 @@
 import sys
 from pathlib import Path
 
-from browser import find
 from playwright.sync_api import sync_playwright
+
+from browser import find
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "site" / "exercises" / "level-2.html"
