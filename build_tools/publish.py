@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from build_tools.config import Config
+from build_tools.tex import TexError
 
 
 def publish(config: Config, *, use_cache: bool = True) -> Path | None:
@@ -23,7 +24,8 @@ def publish(config: Config, *, use_cache: bool = True) -> Path | None:
     settings.plugins.on_startup(command="build", dirty=False)
     try:
         build(settings)
-    except Abort as error:
+    except (Abort, TexError) as error:
+        # Formulas in docs/ and in docstrings are first looked at here; those of the content were checked before.
         print(error, file=sys.stderr)
         return None
     finally:
