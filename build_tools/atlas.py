@@ -4,8 +4,9 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from build_tools.errors import EXTERNAL
 from build_tools.model import Bank, Document, Item, Prose, Word
-from build_tools.prose import EXTERNAL, links
+from build_tools.prose import links
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,10 @@ class Atlas:
     items: Mapping[str, Item]
     titles: Mapping[str, str]  # by page
     corrected: Mapping[str, list[str]]  # by erratum: the items that rest on it
+    topics: Mapping[str, str]  # by topic: its page
+    about: Mapping[str, list[str]]  # by topic: the items about it
     references: Mapping[str, str]  # by library: the page that documents it
+    report: str | None  # where a reader reports an item: an address with {id} in it
 
     def to_item(self, uri: str, id_: str) -> str:
         """A link to the item, as written on the page `uri`."""
@@ -24,6 +28,13 @@ class Atlas:
 
     def to_items(self, uri: str, ids: list[str]) -> str:
         return ", ".join(self.to_item(uri, id_) for id_ in ids if id_ in self.items)
+
+    def to_topic(self, uri: str, topic: str) -> str:
+        """A link to the page of the topic; its name where it has none."""
+        if topic not in self.topics:
+            return topic.replace("-", " ")
+        page = self.topics[topic]
+        return f"[{self.titles[page]}]({relative(uri, page)})"
 
     def to_see(self, uri: str, word: Word) -> str:
         """A link to what `see` names: a page, or an item or heading on it."""
@@ -51,14 +62,31 @@ class Atlas:
         return text
 
 
-def chart(bank: Bank, references: Mapping[str, str]) -> Atlas:
+def chart(bank: Bank, references: Mapping[str, str], report: str | None) -> Atlas:
     homes = {item.id: document for document in bank.documents for item in document.items}
     items = {item.id: item for document in bank.documents for item in document.items}
     corrected: dict[str, list[str]] = {}
+    about: dict[str, list[str]] = {}
     for item in items.values():
+        for word in item.topics:
+            about.setdefault(word.text, []).append(item.id)
         for word in item.errata:
             corrected.setdefault(word.text, []).append(item.id)
-    return Atlas(homes, items, {d.uri: d.title for d in bank.documents}, corrected, references)
+    return Atlas(
+        homes=homes,
+        items=items,
+        titles={d.uri: d.title for d in bank.documents},
+        corrected=corrected,
+        topics={topic_slug(d.uri): d.uri for d in bank.documents if d.kind == "topic"},
+        about=about,
+        references=references,
+        report=report,
+    )
+
+
+def topic_slug(uri: str) -> str:
+    """The topic whose page this is: its file's name."""
+    return posixpath.basename(uri).removesuffix(".md")
 
 
 def relative(uri: str, target: str) -> str:

@@ -4,6 +4,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+# What starts a link to elsewhere; any other link is relative to its file.
+EXTERNAL = ("https://", "http://", "mailto:")
+
 
 @dataclass(frozen=True, order=True)
 class Place:
@@ -47,4 +50,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return "there is none to choose from"
     if len(words) <= 24:
         return f"known: {', '.join(words)}"
-    return f"none of the {len(words)} known names is near"
+    return "no known name is near"

@@ -1,7 +1,7 @@
 """figures: Worked -> Drawn. Calls the configured figure functions; matplotlib is imported only if something changed.
 
 A figure function takes numbers by keyword and returns panels: a list of (matplotlib Figure, text alternative).
-The module names its colours in COLOURS: the colour that is drawn with, and the CSS that replaces it.
+The module lists these functions in __all__ and names its colours in COLOURS: the colour that is drawn with, and the CSS that replaces it.
 """
 
 import functools
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from build_tools.cache import Cache
 from build_tools.errors import Fault, did_you_mean
-from build_tools.libraries import import_fresh
+from build_tools.libraries import LibraryError, import_fresh
 from build_tools.model import Drawn, Worked
 
 
@@ -21,7 +21,10 @@ def draw(
 
     @functools.cache
     def library():
-        return import_fresh(module, fingerprint)
+        figures = import_fresh(module, fingerprint)
+        if not hasattr(figures, "__all__"):
+            raise LibraryError(f'"{module}" has no __all__; list its figure functions there')
+        return figures
 
     drawn, faults = {}, []
     for id_, each in worked.items():
@@ -61,11 +64,8 @@ def _draw(each: Worked, library) -> tuple[tuple[str, ...], Fault | None]:
 
     call = each.item.figure
     name = call.name.text.replace("-", "_")
-    known = {
-        n: f
-        for n, f in vars(library).items()
-        if inspect.isfunction(f) and f.__module__ == library.__name__ and n[0] != "_"
-    }
+    public = {n: getattr(library, n) for n in library.__all__}
+    known = {n: f for n, f in public.items() if inspect.isfunction(f)}
     if name not in known:
         nearest = did_you_mean(call.name.text, (n.replace("_", "-") for n in known))
         return (), Fault(call.name.place, "unknown-figure", f'"{call.name.text}" is not a figure; {nearest}')

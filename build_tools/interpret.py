@@ -53,6 +53,7 @@ class Interpreter:
         self.functions = functions
         self.scope = scope
         self.expression = expression
+        self.known: dict[ast.expr, Tensor] = {}  # each part is worked out once, however often it is asked for
 
     def fail(self, node: ast.expr, code: str, message: str) -> EvaluationError:
         return EvaluationError(Fault(language.node_place(self.expression, node), code, message))
@@ -61,6 +62,11 @@ class Interpreter:
         return self.value(self.expression.tree)
 
     def value(self, node: ast.expr) -> Tensor:
+        if node not in self.known:
+            self.known[node] = self.work_out(node)
+        return self.known[node]
+
+    def work_out(self, node: ast.expr) -> Tensor:
         match node:
             case ast.Constant(value=number):
                 return to_tensor(float(number))
@@ -183,6 +189,8 @@ class Interpreter:
             bound.arguments[parameter] = self.argument(function, name, parameter, argument)
         try:
             result = function.call(*bound.args, **bound.kwargs)
+            if isinstance(result, tuple):  # a named tuple of terms is a list of them
+                result = torch.stack([torch.as_tensor(each, dtype=torch.float64) for each in result])
             return result if isinstance(result, Tensor) else to_tensor(result)
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())

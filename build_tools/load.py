@@ -4,6 +4,7 @@ Two passes: each file by itself, then what holds between files (ids, links, erra
 of the bank, so that no later stage reports the consequences of a fault that is already named.
 """
 
+import dataclasses
 from pathlib import Path
 
 from build_tools import blocks
@@ -12,7 +13,7 @@ from build_tools.items import check_title, read_item
 from build_tools.model import Bank, Document
 from build_tools.prose import anchors, placeholders
 from build_tools.references import check_references, parts
-from build_tools.schema import FRONT_MATTER, KINDS
+from build_tools.schema import FRONT_MATTER, ITEM_KINDS, KINDS, LISTS
 from build_tools.source import RawItem, split
 from build_tools.tex_check import check_tex
 from build_tools.yaml_text import Mapping, read
@@ -87,7 +88,14 @@ def load_file(path: Path, root: Path) -> tuple[Document | None, list[tuple[str, 
     kind, title, level = _front(front, report)
     if kind is None:
         return None, _claimed(raw.items), faults
-    if kind != "page" and not raw.items:
+    if kind in LISTS and raw.items:
+        report(
+            raw.items[0].title.place,
+            "stray-item",
+            f"a file of kind {kind} holds no items of its own, it lists those of others; move this one elsewhere",
+        )
+        raw = dataclasses.replace(raw, items=())
+    if kind in ITEM_KINDS and not raw.items:
         report(
             Place(name, 1, 1),
             "no-items",

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from build_tools.model import Expression, Prose, Value
 from build_tools.tex import find_math
 
-# What starts a link to elsewhere; any other link is relative to its file.
-EXTERNAL = ("https://", "http://", "mailto:")
 # {=name} or {==name}; TeX has its own use for {=}.
 PLACEHOLDER = re.compile(r"\{(==?)([^{}=\n\\][^{}\n\\]*)\}")
 # In TeX: what takes the next group as its argument, so that the digits must stay together in braces.

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from build_tools.errors import Fault, did_you_mean
+from build_tools.atlas import topic_slug
+from build_tools.errors import EXTERNAL, Fault, did_you_mean
 from build_tools.model import Bank, Document, Item, Prose, Word
-from build_tools.prose import EXTERNAL, anchors, links
+from build_tools.prose import anchors, links
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,7 @@ class Targets:
     pages: Mapping[str, Set[str]]  # the ids on each page
     items: Set[str]
     errata: Set[str]
+    topics: Set[str]
     # Every id that is written down, and every page that is there, faulty ones too, so that one fault does not breed
     # others.
     claimed: Set[str]
@@ -28,6 +30,7 @@ def check_references(bank: Bank, claimed: Set[str], files: Set[str], root: Path)
         pages={d.uri: frozenset(id_ for item in d.items for id_ in ids(item)) for d in bank.documents},
         items=frozenset(item.id for item in items if item.kind != "page"),
         errata=frozenset(item.id for item in items if item.kind == "erratum"),
+        topics=frozenset(topic_slug(d.uri) for d in bank.documents if d.kind == "topic"),
         claimed=claimed,
         files=files,
         docs=root / "docs",
@@ -36,6 +39,8 @@ def check_references(bank: Bank, claimed: Set[str], files: Set[str], root: Path)
     for document in bank.documents:
         faults += _prose(document, document.intro, targets)
         for item in document.items:
+            if targets.topics:
+                faults += _words(item.topics, targets.topics, targets, "a topic with a page of its own")
             faults += _words(item.errata, targets.errata, targets, "an entry of the errata page")
             faults += _words(
                 (item.embed,) if item.embed else (),

@@ -3,8 +3,8 @@
 import html
 from collections.abc import Mapping
 
-from build_tools import markup
-from build_tools.atlas import Atlas, chart
+from build_tools import listing, markup
+from build_tools.atlas import Atlas, chart, topic_slug
 from build_tools.digits import shown
 from build_tools.errors import Fault
 from build_tools.model import Bank, Document, Drawn, Item, Page, Worked
@@ -13,10 +13,14 @@ from build_tools.snippet import snippet
 
 
 def render(
-    bank: Bank, drawn: Mapping[str, Drawn], references: Mapping[str, str], faults: tuple[Fault, ...] = ()
+    bank: Bank,
+    drawn: Mapping[str, Drawn],
+    references: Mapping[str, str],
+    report: str | None = None,
+    faults: tuple[Fault, ...] = (),
 ) -> list[Page]:
     """One page for each document; `faults` are shown on the pages they concern, to an author who previews."""
-    atlas = chart(bank, references)
+    atlas = chart(bank, references, report)
     by_path: dict[str, list[Fault]] = {}
     for fault in faults:
         by_path.setdefault(fault.place.path, []).append(fault)
@@ -29,9 +33,11 @@ def _page(document: Document, faults: list[Fault], atlas: Atlas, drawn: Mapping[
     parts = [markup.front_matter(document.title, document.path), f"# {document.title}"]
     parts += [markup.notice(faults)] if faults else []
     parts += [document.intro.text] if document.intro.text else []
-    parts += [
-        _item(drawn[item.id], document.uri, atlas, drawn) for item in document.items if item.id in drawn
-    ]
+    if document.kind == "topic":
+        parts += [listing.topic(topic_slug(document.uri), document.uri, atlas)]
+    if document.kind == "index":
+        parts += listing.index(document.uri, atlas)
+    parts += [_item(drawn[i.id], document.uri, atlas, drawn) for i in document.items if i.id in drawn]
     return Page(document.uri, document.path, "\n\n".join(parts) + "\n")
 
 
@@ -58,7 +64,7 @@ def _body(each: Drawn, uri: str, atlas: Atlas, id_: str | None, embedded: str = 
     item = each.worked.item
     texts = _texts(item, uri, atlas)
     return [
-        _facts(item, atlas),
+        _facts(item, uri, atlas),
         _question(item, texts),
         embedded,
         *_answers(each, texts, id_),
@@ -66,17 +72,16 @@ def _body(each: Drawn, uri: str, atlas: Atlas, id_: str | None, embedded: str = 
     ]
 
 
-_KINDS = {"true-false": "True or false", "spot-the-error": "Spot the error", "edge-case": "Edge case"}
 _ASKS = {"true-false": "True or false? Say why before you look.", "spot-the-error": "What is wrong with it?"}
 
 
-def _facts(item: Item, atlas: Atlas) -> str:
+def _facts(item: Item, uri: str, atlas: Atlas) -> str:
     if item.kind in ("page", "erratum"):
         return ""
-    level = atlas.homes[item.id].level
-    facts = [_KINDS.get(item.kind, item.kind.capitalize()), *([f"Level {level}"] if level else [])]
-    topics = " ".join(f'<span class="topic">{topic.text.replace("-", " ")}</span>' for topic in item.topics)
-    return f'<p class="item-facts">{" · ".join([*facts, topics])}</p>'
+    topics = " ".join(
+        f'<span class="topic">{atlas.to_topic(uri, topic.text)}</span>' for topic in item.topics
+    )
+    return markup.line("item-facts", f"{listing.sort_of(item, atlas)} · {topics}")
 
 
 def _texts(item: Item, uri: str, atlas: Atlas) -> dict[str, list[str]]:
@@ -172,6 +177,8 @@ def _proof(worked: Worked, uri: str, atlas: Atlas, id_: str | None) -> list[str]
         parts.append(markup.line("item-errata", f"Corrected here: {errata}"))
     if corrected := atlas.to_items(uri, atlas.corrected.get(item.id, [])):
         parts.append(markup.line("item-see", f"Corrected in: {corrected}"))
+    if atlas.report and id_ and item.kind not in ("page", "erratum"):
+        parts.append(markup.line("item-report", f"[Report this item]({atlas.report.replace('{id}', id_)})"))
     return parts
 
 

@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 ITEM_KINDS = ("true-false", "spot-the-error", "why", "edge-case", "recall", "exercise", "erratum")
-KINDS = (*ITEM_KINDS, "page")
+# A topic is the page of all items that name its file under `topics`; an index lists every item.
+LISTS = ("topic", "index")
+KINDS = (*ITEM_KINDS, "page", *LISTS)
 
 
 class Heading(NamedTuple):

@@ -48,7 +48,7 @@ def make(config: Config, *, use_cache: bool = True) -> Result:
     if not faults:
         cache.prune()
     ordered = tuple(sorted(set(faults)))
-    return Result(bank, tuple(render(bank, drawn, config.libraries, ordered)), ordered)
+    return Result(bank, tuple(render(bank, drawn, config.libraries, config.report, ordered)), ordered)
 
 
 def check(config: Config, *, use_cache: bool = True) -> Result:

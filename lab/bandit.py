@@ -7,6 +7,7 @@ action $a$ is $\partial \log \pi(a) / \partial z_1 = 1[a = 1] - p_1$.
 import torch
 from torch import Tensor
 
+from lab import worlds
 from ppo_core import checks
 
 
@@ -208,10 +209,5 @@ def _estimates(probs: Tensor, rewards: Tensor, baseline: float) -> tuple[Tensor,
 def _world(probs: Tensor, rewards: Tensor) -> list[Tensor]:
     """Check that probabilities and rewards describe a bandit with at least two possible actions."""
     probs, rewards = checks.floats({"probs": probs, "rewards": rewards})
-    if probs.ndim != 1 or probs.numel() < 2:
-        raise ValueError(f"probs must have the shape [n] with n at least 2, got {list(probs.shape)}")
-    if not (probs > 0).all():
-        raise ValueError(f"probs must all be above 0, got {probs.tolist()}; leave impossible actions out")
-    if not (probs.sum() - 1).abs() <= 1e-6:
-        raise ValueError(f"probs must sum to 1, got {probs.tolist()} with sum {probs.sum().item():.6g}")
+    worlds.distribution("probs", probs)
     return [probs, rewards]

@@ -7,8 +7,13 @@ Read the files in this order:
 3. `policy`: the same as a loss, from log-probabilities, right where the exponential overflows.
 4. `kl`: the leash to the reference, three estimators and what their gradients estimate.
 5. `rewards`: the score at the last token and the leash at every token.
-6. `aggregation`: one number from many tokens, with its denominator in the open.
-7. `masking` and `checks`: what all of them rest on.
+6. `advantages`: how much better than expected each token was, with a critic and without one.
+7. `values`: the loss of the critic.
+8. `entropies`: from logits to the log-probability of a token and the entropy of the policy.
+9. `aggregation`: one number from many tokens, with its denominator in the open.
+10. `objectives`: all terms of PPO in one loss.
+11. `preferences`: learning from pairs, the reward model and DPO.
+12. `masking` and `checks`: what all of them rest on.
 
 | name | meaning | shape, unit |
 |---|---|---|
@@ -16,39 +21,64 @@ Read the files in this order:
 | `old_logprobs` | the same under the policy that sampled the tokens | [..., T], nats |
 | `ref_logprobs` | the same under the frozen reference policy | [..., T], nats |
 | `ratio` | new over old probability, $\rho$ | [..., T] |
-| `advantages` | how much better than expected each token was, $A$ | [..., T], reward |
 | `scores` | reward model's score of each answer | [...], reward |
+| `rewards` | reward for each token, $r$ | [..., T], reward |
+| `values`, `old_values` | the critic's value of the state before each token, $V$, now and when it was sampled | [..., T], reward |
+| `advantages` | how much better than expected each token was, $A$ | [..., T], reward |
+| `returns` | what the critic should have said: advantages plus old values | [..., T], reward |
+| `entropies` | entropy of the policy at each token, $H$ | [..., T], nats |
 | `mask` | bool, True: the token counts | [..., T] |
 | `epsilon` | half-width of the clip band, $0 < \epsilon < 1$ | |
 | `beta` | strength of the KL leash, $\beta \ge 0$ | reward per nat |
+| `gamma`, `lam` | discount of a time step and the $\lambda$ of GAE, from 0 to 1 | |
 
 Rules that hold everywhere. Shapes must match exactly; nothing is broadcast. Losses are per token; `aggregate`
-reduces them. A mask selects inputs: a NaN or an overflow under it touches neither value nor gradient, a NaN
-on a counted token surfaces. float16 and bfloat16 inputs are computed in float32 and the result is float32;
-float64 stays float64. No function changes its arguments, waits for the device or breaks a compiled graph.
+reduces them, and inside `ppo_objective` it does so with the mode that is given. A mask selects inputs: a NaN
+or an overflow under it touches neither value nor gradient, a NaN on a counted token surfaces. float16 and
+bfloat16 inputs are computed in float32 and the result is float32; float64 stays float64. No function changes
+its arguments, waits for the device or breaks a compiled graph.
 """
 
+from ppo_core.advantages import discounted_returns, gae, group_relative, leave_one_out, whiten
 from ppo_core.aggregation import aggregate
+from ppo_core.entropies import entropy, token_logprobs
 from ppo_core.kl import kl_k1, kl_k2, kl_k3, kl_penalty
 from ppo_core.masking import masked_mean, masked_sum
+from ppo_core.objectives import ppo_objective
 from ppo_core.policy import policy_loss
+from ppo_core.preferences import dpo_loss, implicit_reward, preference_probability, reward_model_loss
 from ppo_core.ratios import log_ratio, ratio
 from ppo_core.rewards import shaped_rewards
 from ppo_core.surrogates import clip_ratio, clipped_surrogate, surrogate
+from ppo_core.values import clipped_value_loss, value_loss
 
 __all__ = [
     "aggregate",
     "clip_ratio",
     "clipped_surrogate",
+    "clipped_value_loss",
+    "discounted_returns",
+    "dpo_loss",
+    "entropy",
+    "gae",
+    "group_relative",
+    "implicit_reward",
     "kl_k1",
     "kl_k2",
     "kl_k3",
     "kl_penalty",
+    "leave_one_out",
     "log_ratio",
     "masked_mean",
     "masked_sum",
     "policy_loss",
+    "ppo_objective",
+    "preference_probability",
     "ratio",
+    "reward_model_loss",
     "shaped_rewards",
     "surrogate",
+    "token_logprobs",
+    "value_loss",
+    "whiten",
 ]

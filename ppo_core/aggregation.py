@@ -67,10 +67,7 @@ def aggregate(losses: Tensor, mask: Tensor, *, mode: str, denominator: float | N
     """
     (losses,) = checks.floats({"losses": losses})
     checks.token_mask(mask, "losses", losses)
-    if losses.ndim == 0:
-        raise ValueError(
-            "losses must have at least one dimension, the tokens, got []; write losses.reshape(1)"
-        )
+    checks.tokens_last("losses", losses)
     if mode not in MODES:
         raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
     if denominator is not None:

@@ -18,7 +18,12 @@ def floats(tensors: dict[str, Tensor]) -> list[Tensor]:
     # Log-probabilities in half precision keep two or three digits: a difference of two of them, and the
     # exponential of that, must not lose more. The cast is differentiable: gradients return in the input's
     # type.
-    return [x.float() if x.dtype in HALF else x for x in tensors.values()]
+    return [wide(x) for x in tensors.values()]
+
+
+def wide(x: Tensor) -> Tensor:
+    """Return `x` in float32 or wider."""
+    return x.float() if x.dtype in HALF else x
 
 
 def floating(name: str, x: Tensor) -> None:
@@ -42,13 +47,73 @@ def same_shape(tensors: dict[str, Tensor]) -> None:
 
 def token_mask(mask: Tensor, name: str, x: Tensor) -> None:
     """Check that `mask` is a bool tensor of the shape of `x`, which the caller knows as `name`."""
+    bool_mask(mask)
+    same_shape({name: x, "mask": mask})
+
+
+def bool_mask(mask: Tensor) -> None:
+    """Check that `mask` is a bool tensor."""
     if not isinstance(mask, Tensor):
         raise TypeError(f"mask must be a torch.Tensor, got {type(mask).__name__}; write torch.tensor(mask)")
     if mask.dtype != torch.bool:
         raise TypeError(
             f"mask must be a bool tensor (True: the token counts), got {mask.dtype}; write mask.bool()"
         )
-    same_shape({name: x, "mask": mask})
+
+
+def tokens_last(name: str, x: Tensor) -> None:
+    """Check that `x` has a last dimension for the tokens."""
+    if x.ndim == 0:
+        raise ValueError(
+            f"{name} must have at least one dimension, the tokens, got []; write {name}.reshape(1)"
+        )
+
+
+def per_answer(name: str, x: Tensor, tokens_name: str, tokens: Tensor, *, each: str) -> None:
+    """Check that `x` holds one number for each answer of `tokens`, whose last dimension holds the tokens."""
+    if tokens.ndim == 0 or x.shape != tokens.shape[:-1]:
+        raise ValueError(
+            f"{name} must have the shape of {tokens_name} without its last dimension, the tokens, got "
+            f"{list(x.shape)} and {list(tokens.shape)}; give one {each} for each answer"
+        )
+
+
+def group(name: str, x: Tensor) -> None:
+    """Check that the last dimension of `x` holds at least two answers, so that one can be compared."""
+    if x.ndim == 0 or x.shape[-1] < 2:
+        raise ValueError(
+            f"{name} must have a last dimension of at least 2, the answers of a group, got {list(x.shape)}; "
+            "one answer alone has nothing to be compared with"
+        )
+
+
+def logits_and_mask(logits: Tensor, mask: Tensor | None) -> None:
+    """Check that logits have a vocabulary, and that `mask` has their shape without it."""
+    floating("logits", logits)
+    if logits.ndim == 0 or logits.shape[-1] == 0:
+        raise ValueError(
+            f"logits must have a last dimension of at least 1, the vocabulary, got {list(logits.shape)}"
+        )
+    if mask is not None:
+        bool_mask(mask)
+        without_vocabulary("mask", mask, logits)
+
+
+def without_vocabulary(name: str, x: Tensor, logits: Tensor) -> None:
+    """Check that `x` has the shape of the logits without their vocabulary."""
+    if x.shape != logits.shape[:-1]:
+        raise ValueError(
+            f"{name} must have the shape of logits without its last dimension, the vocabulary, got "
+            f"{list(x.shape)} and {list(logits.shape)}; nothing is broadcast: expand or index one of them first"
+        )
+
+
+def token_ids(name: str, x: Tensor) -> None:
+    """Check that `x` is a tensor of whole numbers wide enough for any vocabulary."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}; write torch.tensor({name})")
+    if x.dtype != torch.int64:
+        raise TypeError(f"{name} must be an int64 tensor, got {x.dtype}; write {name}.long()")
 
 
 def number(name: str, value: float) -> None:
@@ -87,6 +152,29 @@ def positive(name: str, value: float) -> None:
     number(name, value)
     if not 0 < value < float("inf"):
         raise ValueError(f"{name} must be finite and above 0, got {value}")
+
+
+def fraction(name: str, value: float) -> None:
+    """Check that a hyper-parameter lies between 0 and 1, both allowed."""
+    number(name, value)
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value}")
+
+
+def whole(name: str, value: float, *, least: int) -> None:
+    """Check that a hyper-parameter is a whole number of at least `least`; 3.0 is one too."""
+    number(name, value)
+    if not least <= value < float("inf") or value != int(value):
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value}")
+
+
+def freedom(ddof: float) -> None:
+    """Check what is subtracted from the count in a variance: 0 or 1."""
+    number("ddof", ddof)
+    if ddof not in (0, 1):
+        raise ValueError(
+            f"ddof must be 0 (divide by the count) or 1 (divide by the count less one), got {ddof}"
+        )
 
 
 def may_look(x: Tensor) -> bool:

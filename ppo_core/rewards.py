@@ -50,11 +50,7 @@ def shaped_rewards(
     checks.floating("scores", scores)
     penalty = kl_penalty(logprobs, ref_logprobs, beta=beta).detach()
     checks.token_mask(mask, "logprobs", logprobs)
-    if logprobs.ndim == 0 or scores.shape != logprobs.shape[:-1]:
-        raise ValueError(
-            f"scores must have the shape of logprobs without its last dimension, the tokens, got "
-            f"{list(scores.shape)} and {list(logprobs.shape)}; give one score for each answer"
-        )
+    checks.per_answer("scores", scores, "logprobs", logprobs, each="score")
     answered = mask.any(-1, keepdim=True)
     if checks.may_look(mask) and not answered.all():
         first = (~answered.squeeze(-1)).nonzero()[0].tolist()

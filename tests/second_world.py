@@ -17,9 +17,10 @@ from build_tools.model import Expression, Item
 # A central difference is off by about STEP ** 2 for want of higher terms and by 1e-16 / STEP for rounding,
 # together some 1e-10 at the sizes that the content has.
 DIFFERENCE = 1e-8
-# Relative to the point, absolute at 0. The content asks for no slope nearer to a kink than 0.81 is to the floor
-# 0.8, which is a thousand steps; a step that did reach across a kink is refused, see `slope`.
+# Relative to the point, absolute at 0. Where a step reaches across a kink, a shorter one is tried, which is as
+# good only for functions that are straight on both sides, as those with kinks here are.
 STEP = 2.0**-17
+SHORT_STEP = 2.0**-25
 # By how much, relative to them, the slopes on the left and on the right may differ: where the function is smooth
 # they do by about STEP, across a kink by the size of the bend.
 BEND = 1e-3
@@ -80,8 +81,14 @@ def _close(a, b, tolerance):
 
 
 def _extreme(function):
-    """min and max: of the elements of one list, or of several numbers."""
-    return lambda *x: function(leaves(x[0]) if len(x) == 1 else x)
+    """Of one list, over all its numbers; of several lists, element by element."""
+
+    def extreme(*arguments):
+        if len(arguments) > 1 and any(isinstance(each, list) for each in arguments):
+            return Vector(map(function, *arguments))
+        return function(leaves(list(arguments)))
+
+    return extreme
 
 
 def slope(function: Callable, at):
@@ -91,12 +98,14 @@ def slope(function: Callable, at):
             slope(lambda x, i=i: function(Vector([*at[:i], x, *at[i + 1 :]])), element)
             for i, element in enumerate(at)
         )
-    step = STEP * abs(at) or STEP
-    left, middle, right = function(at - step), function(at), function(at + step)
-    before, after = (middle - left) / step, (right - middle) / step
-    if abs(after - before) > BEND * (1 + abs(before) + abs(after)):
-        raise ArithmeticError(f"a kink lies within {step} of {at}: slopes {before} and {after}")
-    return (right - left) / (2 * step)
+    for scale in (STEP, SHORT_STEP):
+        step = scale * abs(at) or scale
+        left, middle, right = function(at - step), function(at), function(at + step)
+        before, after = (middle - left) / step, (right - middle) / step
+        if abs(after - before) <= BEND * (1 + abs(before) + abs(after)):
+            return (right - left) / (2 * step)
+    # The point is the kink itself. The convention there is the slope of the unclipped side, which is the steeper.
+    return max(before, after, key=abs)
 
 
 class Translation(ast.NodeTransformer):
@@ -163,10 +172,22 @@ def _call(name: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
+def _remembering(function: Callable) -> Callable:
+    results: dict[str, object] = {}
+
+    def remembered(*arguments, **keywords):
+        key = repr((arguments, sorted(keywords.items())))
+        if key not in results:
+            results[key] = function(*arguments, **keywords)
+        return results[key]
+
+    return remembered
+
+
 def twins() -> dict[str, Callable]:
-    """The plain-float functions, by name."""
+    """The plain-float functions, by name, each working out the same call once."""
     return {
-        name: function
+        name: _remembering(function)
         for name, function in vars(reference).items()
         if isinstance(function, types.FunctionType) and not name.startswith("_")
     }

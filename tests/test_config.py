@@ -32,13 +32,15 @@ def test_a_configuration(config_of, tmp_path):
     [
         ("", "the table [tool.build_tools] is missing; write it with libraries ="),
         ("[tool]\nbuild_tools = 3", "the table [tool.build_tools] is missing"),
-        ("[tool.build_tools]\nlibrary = {}", "has no key library; it has libraries and figures"),
+        ("[tool.build_tools]\nlibrary = {}", "has no key library; it has libraries, figures and report"),
         (
             "[tool.build_tools]\nlibraries = ['a']",
             'libraries maps modules to pages: libraries = {my_library = "',
         ),
         ("[tool.build_tools]\nlibraries = {a = 3}", "libraries maps modules to pages"),
         ("[tool.build_tools]\nfigures = 3", "figures names a module"),
+        ('[tool.build_tools]\nreport = "https://example.org/new"', "report is an address with {id} in it"),
+        ('[tool.build_tools]\nreport = "javascript:x{id}"', "report is an address with {id} in it"),
         ("[tool.build_tools", "correct it"),
         (b"# \xff", "correct it"),
     ],

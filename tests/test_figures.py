@@ -1,7 +1,10 @@
+import sys
+
 import pytest
 
 from build_tools.cache import Cache
 from build_tools.figures import draw
+from build_tools.libraries import LibraryError
 from build_tools.load import load
 from build_tools.model import Outcome, Worked
 
@@ -75,7 +78,8 @@ def test_the_cache_answers_with_the_same_panels(worked, config, tmp_path):
             '"clipped-surogate" is not a figure; did you mean "clipped-surrogate"?',
         ),
         ("{name: float}", {}, "unknown-figure", '"float" is not a figure'),
-        ("{name: -draw}", {}, "unknown-figure", '"-draw" is not a figure'),
+        ("{name: -study}", {}, "unknown-figure", '"-study" is not a figure'),
+        ("{name: lines}", {}, "unknown-figure", '"lines" is not a figure'),
         (
             "{name: clipped-surrogate}",
             {"B": 1.0},
@@ -109,3 +113,31 @@ def test_without_a_module_of_figures(worked):
 
     assert (drawn, fault.code) == ({}, "unknown-figure")
     assert "[tool.build_tools]" in fault.message
+
+
+@pytest.fixture
+def small_figures(tmp_path, monkeypatch):
+    """Writes a module of figures, and forgets it at the end."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield lambda text: (tmp_path / "small_figures.py").write_text(text, encoding="utf-8")
+    sys.modules.pop("small_figures", None)
+
+
+@pytest.mark.parametrize("name", ["helper", "COLOURS"])
+def test_only_the_functions_in_all_are_figures(worked, small_figures, name):
+    small_figures(
+        'COLOURS = {}\n__all__ = ["COLOURS", "listed"]\ndef listed(): return []\ndef helper(): return []\n'
+    )
+
+    drawn, faults = draw(worked("{name: listed}"), "small_figures", "tests", Cache(None, ""))
+    assert (drawn["part"].panels, faults) == ((), [])
+
+    drawn, (fault,) = draw(worked(f"{{name: {name}}}"), "small_figures", "tests", Cache(None, ""))
+    assert (drawn, fault.message) == ({}, f'"{name}" is not a figure; known: listed')
+
+
+def test_a_module_without_all_is_refused(worked, small_figures):
+    small_figures("COLOURS = {}\n")
+
+    with pytest.raises(LibraryError, match='"small_figures" has no __all__; list its figure functions there'):
+        draw(worked("{name: listed}"), "small_figures", "tests", Cache(None, ""))

@@ -1,4 +1,4 @@
-"""The reference figure: its lines, numbers, words and labels against plain arithmetic."""
+"""The figures: their lines, numbers, words and labels against plain arithmetic."""
 
 import math
 
@@ -7,8 +7,18 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from build_tools.svg import to_svg
 from lab import drawing
-from lab.figures import COLOURS, clipped_surrogate
+from lab.figures import (
+    COLOURS,
+    baseline_variance,
+    clipped_surrogate,
+    dpo_margin,
+    gae_weights,
+    kl_estimators,
+    over_optimisation,
+    token_rewards,
+)
 
 
 def surrogate(ratio: float, advantage: float, epsilon: float) -> float:
@@ -23,7 +33,7 @@ def lines(figure: Figure) -> dict[str, tuple[list[float], list[float]]]:
     return {
         line.get_label(): (list(line.get_xdata()), list(line.get_ydata()))
         for line in axes.get_lines()
-        if line.get_label() in ("flat", "steep", "unclipped")
+        if not line.get_label().startswith("_")
     }
 
 
@@ -155,7 +165,7 @@ def touching(figure: Figure) -> list[tuple[str, str]]:
         if box.overlaps(other_box)
     ]
     for line in axes.get_lines():
-        if line.get_label() in ("flat", "steep", "unclipped"):
+        if not line.get_label().startswith("_"):
             for point in drawing.points_along(axes, line.get_xdata(), line.get_ydata()):
                 found += [(text, line.get_label()) for text, box in boxes if box.contains(*point)]
     return sorted(set(found))
@@ -190,3 +200,169 @@ def test_ticks_without_room_are_left_out():
     ((wide, _),) = clipped_surrogate(A=1, epsilon=0.4)
     assert [label.get_text() for label in narrow.axes[0].get_xticklabels()] == ["1.02", "0", "2"]
     assert [label.get_text() for label in wide.axes[0].get_xticklabels()] == ["1.4", "0", "2", "0.6", "1"]
+
+
+OPTIMISED = {
+    "reference": (0.3, 0.3, 0.25, 0.149, 0.001),
+    "proxy": (0.0, 1.0, 2.0, 3.0, 5.0),
+    "true": (0.0, 1.0, 2.0, 3.0, -1.0),
+}
+ANSWER = {
+    "score": 1.0,
+    "policy": (0.5, 0.9, 0.4, 0.6, 0.5),
+    "reference": (0.5, 0.3, 0.5, 0.4, 0.2),
+    "beta": 0.2,
+}
+LOPSIDED = {"probs": (0.9, 0.1), "rewards": (1.0, 0.0)}
+OTHERS = [
+    (kl_estimators, {}),
+    (baseline_variance, LOPSIDED),
+    (baseline_variance, {"probs": (0.5, 0.5), "rewards": (1.0, 0.0)}),
+    (baseline_variance, {"probs": (0.2, 0.3, 0.5), "rewards": (-1.0, 2.0, 0.5)}),
+    (token_rewards, ANSWER),
+    (token_rewards, {**ANSWER, "score": -0.5}),
+    (gae_weights, {"lams": (0.0, 0.8, 0.95, 1.0)}),
+    (gae_weights, {"lams": (0.9, 1.0), "gamma": 0.99}),
+    (dpo_margin, {}),
+    (dpo_margin, {"mark": 0.5}),
+    (dpo_margin, {"mark": -3.0}),
+    (over_optimisation, OPTIMISED),
+]
+
+
+@pytest.mark.parametrize("draw, arguments", OTHERS)
+def test_no_label_of_the_other_figures_touches_another_or_a_line(draw, arguments: dict):
+    for figure, text in draw(**arguments):
+        assert touching(figure) == []
+        assert text.endswith(".") and "nan" not in text
+
+
+@pytest.mark.parametrize("draw, arguments", OTHERS)
+def test_the_other_figures_follow_the_colour_scheme_and_are_the_same_every_time(draw, arguments: dict):
+    first, second = (
+        [to_svg(figure, alt=text, key="x", colours=COLOURS) for figure, text in draw(**arguments)]
+        for _ in range(2)
+    )
+    assert first == second
+
+
+def test_kl_estimators_and_their_gradients():
+    (values, text), (gradients, _) = kl_estimators()
+    # x is the log-ratio to the reference; d = -x
+    expected = {
+        "k1": (lambda x: x, lambda x: 1),
+        "k2": (lambda x: x * x / 2, lambda x: x),
+        "k3": (lambda x: math.exp(-x) - 1 + x, lambda x: 1 - math.exp(-x)),
+    }
+    for figure, which in ((values, 0), (gradients, 1)):
+        drawn = lines(figure)
+        assert list(drawn) == list(expected)
+        for name, (x, y) in drawn.items():
+            assert [x[0], x[-1]] == [-1.5, 1.5]
+            assert y == pytest.approx([expected[name][which](at) for at in x], abs=1e-12)
+            assert colour_of(figure, name) == "#00706b"
+    # e^1.5 - 1 - 1.5 = 1.982; e^-1.5 - 1 + 1.5 = 0.723
+    assert "k3 goes from 1.982 over 0 to 0.723" in text
+
+
+def test_kl_estimators_are_told_apart_without_colour():
+    (figure, _), _ = kl_estimators()
+    styles = {line.get_label(): line._dash_pattern for line in figure.axes[0].get_lines()}
+    assert len({str(styles[name]) for name in ("k1", "k2", "k3")}) == 3
+
+
+def test_baseline_variance_is_the_parabola():
+    ((figure, text),) = baseline_variance(**LOPSIDED)
+    baselines, variances = lines(figure)["variance"]
+    # The estimates are (1 - b) 0.1 with probability 0.9 and (0 - b)(-0.9) with 0.1; their mean is 0.09.
+    plain = [0.9 * ((1 - b) * 0.1 - 0.09) ** 2 + 0.1 * (0.9 * b - 0.09) ** 2 for b in baselines]
+    assert variances == pytest.approx(plain, abs=1e-12)
+    assert marks(figure, "o") == [pytest.approx((0, 0.0009))]
+    assert marks(figure, "D") == [pytest.approx((0.9, 0.0576))]
+    assert marks(figure, "s") == [pytest.approx((0.1, 0), abs=1e-12)]
+    assert text == (
+        "The variance of the one-sample policy gradient is a parabola over the baseline: 0.0009 at no baseline; "
+        "0.0576 at V, 0.9; 0 at the best, 0.1."
+    )
+
+
+def test_a_value_that_is_the_best_baseline_has_one_mark():
+    ((figure, text),) = baseline_variance(probs=(0.5, 0.5), rewards=(1.0, 0.0))
+    assert marks(figure, "D") == [pytest.approx((0.5, 0), abs=1e-12)] and marks(figure, "s") == []
+    assert text.endswith("0 at V, the best, 0.5.")
+
+
+def test_token_rewards_are_the_leash_and_the_score():
+    ((figure, text),) = token_rewards(**ANSWER)
+    leash = [-0.2 * math.log(p / q) for p, q in zip(ANSWER["policy"], ANSWER["reference"], strict=True)]
+    bars = [(bar.get_height(), bar.get_facecolor()) for bar in figure.axes[0].patches]
+    assert [height for height, _ in bars] == pytest.approx([*leash, 1.0], abs=1e-12)
+    # 0.2 log 3 = 0.220; 0.2 log 1.25 = 0.045; 0.2 log 1.5 = 0.081; 1 - 0.2 log 2.5 = 0.817
+    assert {"0", "−0.22", "0.045", "−0.081", "0.817"} <= set(words(figure))
+    assert text == (
+        "The rewards of the 5 tokens of one answer are 0, −0.22, 0.045, −0.081, 0.817. Every token pays the leash; "
+        "the score of 1 is added at the last. Together they make 0.561."
+    )
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.99])
+def test_gae_weights_are_powers(gamma: float):
+    ((figure, text),) = gae_weights(lams=(0.0, 0.8, 1.0), gamma=gamma)
+    for name, (ahead, weights) in lines(figure).items():
+        lam = float(name.removeprefix("λ = "))
+        assert ahead == list(range(21))
+        assert weights == pytest.approx([(gamma * lam) ** t for t in ahead], abs=1e-12)
+    assert ("λ = 0.8: 1 at 0 tokens ahead, 0.8 at 1, 0.107 at 10" in text) == (gamma == 1)
+
+
+def test_dpo_margin_is_the_logistic_loss():
+    ((figure, text),) = dpo_margin(mark=0.5)
+    drawn = lines(figure)
+    margins, losses = drawn["loss"]
+    assert losses == pytest.approx([math.log1p(math.exp(-m)) for m in margins], abs=1e-12)
+    assert drawn["weight of its gradient"][1] == pytest.approx(
+        [1 / (1 + math.exp(m)) for m in margins], abs=1e-12
+    )
+    # log(1 + e^-0.5) = 0.4741; 1 / (1 + e^0.5) = 0.3775
+    assert marks(figure, "D") == [pytest.approx((0.5, 0.4741), abs=1e-4)]
+    assert text.endswith("At the marked margin of 0.5 the loss is 0.4741 and the weight 0.3775.")
+
+
+@pytest.mark.parametrize("mark", [4.5, -5.0, math.nan])
+def test_a_margin_outside_the_figure_is_refused(mark: float):
+    with pytest.raises(ValueError, match=r"mark must be a margin in \[-4, 4\]"):
+        dpo_margin(mark=mark)
+
+
+def tilted(beta: float) -> tuple[float, float, float]:
+    """Proxy score, true score and divergence of the reference tilted by the proxy, in plain floats."""
+    weights = [
+        p * math.exp(r / beta) for p, r in zip(OPTIMISED["reference"], OPTIMISED["proxy"], strict=True)
+    ]
+    probs = [weight / sum(weights) for weight in weights]
+
+    def average(numbers) -> float:
+        return sum(p * number for p, number in zip(probs, numbers, strict=True))
+
+    drift = average([math.log(p / q) for p, q in zip(probs, OPTIMISED["reference"], strict=True)])
+    return average(OPTIMISED["proxy"]), average(OPTIMISED["true"]), drift
+
+
+def test_over_optimisation_is_the_tilted_reference():
+    ((figure, text),) = over_optimisation(**OPTIMISED)
+    drawn = lines(figure)
+    betas = [10 ** (2 - 4 * n / 240) for n in range(241)]
+    for n in range(0, 241, 8):
+        proxy, true, drift = tilted(betas[n]) if betas[n] > 0.01 else (5, -1, math.log(1000))
+        assert drawn["proxy score"][0][n] == pytest.approx(drift, abs=1e-9)
+        assert drawn["proxy score"][1][n] == pytest.approx(proxy, abs=1e-9)
+        assert drawn["true score"][1][n] == pytest.approx(true, abs=1e-9)
+    proxies, trues = drawn["proxy score"][1], drawn["true score"][1]
+    assert all(a <= b + 1e-12 for a, b in zip(proxies, proxies[1:], strict=False))
+    # The peak is inside, and marked.
+    assert marks(figure, "o")[0][1] == max(trues) > max(trues[0], trues[-1])
+    assert text.startswith("As the leash is loosened the KL divergence grows from 0 to 6.91 nats.")
+    assert text.endswith("rises from 1.26 to 2.29 at 0.9 nats, where β is about 0.7, then falls to −1.")
+    # The exact optimum, 0.729, is no beta of the grid; one significant digit of it holds.
+    assert tilted(0.729)[1] > max(trues) > max(tilted(0.65)[1], tilted(0.75)[1])
+    assert "β ≈ 0.7" in words(figure)

@@ -46,6 +46,8 @@ def differences(code: str) -> dict[str, tuple]:
     found = {}
     for name, said in comments(code).items():
         value = namespace[name]
+        if isinstance(value, tuple):  # a named tuple of terms
+            value = torch.stack(value)
         value = value.tolist() if isinstance(value, torch.Tensor) else value
         if not same(value, said):
             found[name] = (value, said)

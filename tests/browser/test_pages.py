@@ -14,12 +14,15 @@ PAGES = {
     "home": "index.html",
     "exercise": "exercises/level-2.html",
     "true or false": "question-bank/true-or-false.html",
-    "spot the error": "question-bank/spot-the-error.html",
+    "edge cases": "question-bank/edge-cases.html",
+    "recall": "question-bank/recall.html",
     "notation": "learn/notation.html",
+    "ppo": "learn/ppo.html",
+    "glossary": "learn/glossary.html",
     "errata": "errata.html",
-    "library": "library/index.html",
+    "index": "items.html",
+    "topic": "topics/clipping.html",
     "reference": "library/reference.html",
-    "laboratory": "library/lab.html",
 }
 
 
@@ -47,6 +50,19 @@ def test_a_page_fits_and_is_quiet_without_scripts(show, site, name, width):
     assert shown.complaints == []
     assert shown.overflow() <= 0
     assert shown.page.locator("h1").is_visible()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_page_fits_with_all_opened(show, site, width):
+    pages = sorted(site.rglob("*.html"))
+    shown = show(pages[0], width=width)
+    assert len(pages) > len(PAGES)
+    for path in pages:
+        shown.page.goto(path.as_uri())
+        open_all(shown.page)
+        assert shown.overflow() <= 0, path
+        assert raw_tex(shown.page) == [], path
+    assert shown.complaints == []
 
 
 def raw_tex(page) -> list[str]:

@@ -8,6 +8,8 @@ import torch
 import ppo_core
 import reference
 
+VOCABULARY = 4
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -17,6 +19,10 @@ class Sample:
     tensors: tuple[str, ...]
     gradients: tuple[str, ...]
     parameters: dict = field(default_factory=dict)
+    by_token: bool = False  # the last dimension holds tokens, so that there must be one
+    by_group: bool = False  # the last dimension holds the answers of a group, at least two
+    per_answer: str = ""  # the tensor that has one number for each answer
+    result: tuple[int, ...] | None = None  # the shape of the result, where it is not that of the tensors
 
     def __str__(self):
         words = [self.name, *(["mask"] if self.masked else []), *map(str, self.parameters.values())]
@@ -27,23 +33,47 @@ class Sample:
         return "mask" in self.tensors
 
     @property
-    def by_token(self):
-        """Whether the last dimension holds tokens, so that there must be one."""
-        return self.name in ("aggregate", "shaped_rewards")
-
-    @property
     def reduces(self):
-        return self.name in ("aggregate", "masked_mean", "masked_sum")
+        return self.result is not None
 
     def __call__(self, tensors):
-        return getattr(ppo_core, self.name)(**tensors, **self.parameters)
+        result = getattr(ppo_core, self.name)(**tensors, **self.parameters)
+        return torch.stack(result) if isinstance(result, tuple) else result
 
     def twin(self, data):
         return getattr(reference, self.name)(**data, **self.parameters)
 
+    def result_shape(self, shape):
+        return self.result if self.reduces else shape
+
+    def shape_of(self, name, shape):
+        """The shape of one tensor of a call in a shape."""
+        if name == "logits":
+            return (*shape, VOCABULARY)
+        return shape[:-1] if name == self.per_answer else shape
+
+    def covers(self, name, mask):
+        """The mask in the shape of one tensor: which of its elements count. What has no tokens counts."""
+        if name == "logits":
+            return mask.unsqueeze(-1).expand(*mask.shape, VOCABULARY)
+        return torch.ones_like(mask[..., 0]) if name == self.per_answer else mask
+
 
 _PAIR = ("logprobs", "ref_logprobs")
 _POLICY = ("logprobs", "old_logprobs", "advantages")
+_DPO = ("chosen", "rejected", "ref_chosen", "ref_rejected")
+_OBJECTIVE = (
+    "logprobs",
+    "old_logprobs",
+    "ref_logprobs",
+    "advantages",
+    "values",
+    "returns",
+    "entropies",
+    "mask",
+)
+_CRITIC = ("values", "old_values", "returns")
+_WEIGHTS = {"epsilon": 0.3, "value_coef": 0.7, "entropy_coef": 0.2, "beta": 0.1}
 SAMPLES = [
     Sample("log_ratio", ("logprobs", "old_logprobs"), ("logprobs",)),
     Sample("ratio", ("logprobs", "old_logprobs"), ("logprobs",)),
@@ -58,18 +88,71 @@ SAMPLES = [
         for tensors in (_PAIR, (*_PAIR, "mask"))
     ),
     Sample("kl_penalty", _PAIR, ("logprobs",), {"beta": 0.1}),
-    Sample("shaped_rewards", ("scores", *_PAIR, "mask"), (), {"beta": 0.1}),
-    Sample("masked_sum", ("x", "mask"), ("x",)),
-    Sample("masked_mean", ("x", "mask"), ("x",)),
+    Sample(
+        "shaped_rewards", ("scores", *_PAIR, "mask"), (), {"beta": 0.1}, by_token=True, per_answer="scores"
+    ),
     *(
-        Sample("aggregate", ("losses", "mask"), ("losses",), {"mode": mode, **denominator})
+        Sample(
+            "gae",
+            ("rewards", "values", "mask", *bootstrap),
+            (),
+            {"gamma": gamma, "lam": lam},
+            by_token=True,
+            per_answer="bootstrap",
+        )
+        for gamma, lam in ((0.9, 0.7), (1, 1), (1, 0), (0, 1))
+        for bootstrap in ((), ("bootstrap",))
+    ),
+    Sample("discounted_returns", ("rewards", "mask"), (), {"gamma": 0.9}, by_token=True),
+    Sample("group_relative", ("scores",), (), {"eps": 0.01}, by_group=True),
+    Sample("leave_one_out", ("scores",), (), by_group=True),
+    *(Sample("whiten", ("x", "mask"), (), {"ddof": ddof, "eps": 0.01}) for ddof in (0, 1)),
+    Sample("value_loss", ("values", "returns"), ("values",)),
+    Sample("value_loss", ("values", "returns", "mask"), ("values",)),
+    Sample("clipped_value_loss", _CRITIC, ("values",), {"epsilon": 0.5}),
+    Sample("clipped_value_loss", (*_CRITIC, "mask"), ("values",), {"epsilon": 0.5}),
+    Sample("token_logprobs", ("logits", "tokens"), ("logits",)),
+    Sample("token_logprobs", ("logits", "tokens", "mask"), ("logits",)),
+    Sample("entropy", ("logits",), ("logits",)),
+    Sample("entropy", ("logits", "mask"), ("logits",)),
+    Sample("masked_sum", ("x", "mask"), ("x",), result=()),
+    Sample("masked_mean", ("x", "mask"), ("x",), result=()),
+    *(
+        Sample(
+            "aggregate",
+            ("losses", "mask"),
+            ("losses",),
+            {"mode": mode, **denominator},
+            by_token=True,
+            result=(),
+        )
         for mode in ("token_mean", "sequence_mean_token_mean", "sequence_mean_token_sum", "constant")
         for denominator in ({}, {"denominator": 7})
         if mode != "constant" or denominator
     ),
+    *(
+        Sample(
+            "ppo_objective",
+            _OBJECTIVE,
+            ("logprobs", "values", "entropies"),
+            {**_WEIGHTS, "mode": mode, **denominator},
+            by_token=True,
+            result=(5,),
+        )
+        for mode, denominator in (("token_mean", {}), ("constant", {"denominator": 7}))
+    ),
+    Sample("preference_probability", _DPO[:2], _DPO[:2]),
+    Sample("reward_model_loss", _DPO[:2], _DPO[:2]),
+    Sample("implicit_reward", _PAIR, ("logprobs",), {"beta": 0.1}),
+    Sample("dpo_loss", _DPO, _DPO[:2], {"beta": 0.4}),
 ]
 
-_RANGES = {"ratio": (0, 2), "advantages": (-2, 2), "scores": (-2, 2), "x": (-2, 2), "losses": (-2, 2)}
+# Log-probabilities, where nothing else is said.
+_RANGES = dict.fromkeys(
+    ("advantages", "scores", "x", "losses", "rewards", "values", "old_values", "returns", "bootstrap"),
+    (-2, 2),
+)
+_RANGES |= {"ratio": (0, 2), "logits": (-3, 3), "entropies": (0, 2)}
 
 
 def draw(sample, shape, seed=0):
@@ -79,20 +162,32 @@ def draw(sample, shape, seed=0):
     for name in sample.tensors:
         if name == "mask":
             data[name] = _mask(rng, shape)
+        elif name == "tokens":
+            data[name] = _nested(shape, lambda: rng.randrange(VOCABULARY))
         else:
             low, high = _RANGES.get(name, (-3, 0))
-            data[name] = _nested(_shape(name, shape), lambda low=low, high=high: rng.uniform(low, high))
+            drawn = _nested(sample.shape_of(name, shape), lambda low=low, high=high: rng.uniform(low, high))
+            data[name] = drawn
+    if "rewards" in data and shape:
+        # A reward on an uncounted token is an error.
+        data["rewards"] = reference._under_mask(lambda r: r, data["mask"], data["rewards"])
     return data
 
 
-def to_tensors(data, shape, device="cpu", dtype=torch.float64):
+def to_tensors(data, shape, device="cpu", dtype=torch.float64, *, sample):
     """Make tensors of the data, in the right shape even where a dimension is 0."""
+    kinds = {"mask": torch.bool, "tokens": torch.int64}
     return {
-        name: torch.tensor(x, dtype=torch.bool if name == "mask" else dtype, device=device).reshape(
-            _shape(name, shape)
+        name: torch.tensor(x, dtype=kinds.get(name, dtype), device=device).reshape(
+            sample.shape_of(name, shape)
         )
         for name, x in data.items()
     }
+
+
+def tensors_of(sample, shape, device="cpu", dtype=torch.float64):
+    """Draw the arguments of a sample as tensors."""
+    return to_tensors(draw(sample, shape), shape, device, dtype, sample=sample)
 
 
 def run(sample, tensors, call=None):
@@ -108,10 +203,6 @@ def run(sample, tensors, call=None):
     weights = torch.linspace(1, 2, result.numel(), dtype=result.dtype, device=result.device)
     loss = (result * weights.reshape(result.shape)).sum()
     return result.detach(), torch.autograd.grad(loss, list(leaves.values()))
-
-
-def _shape(name, shape):
-    return shape[:-1] if name == "scores" else shape
 
 
 def _nested(shape, element):

@@ -6,7 +6,7 @@ import torch
 import ppo_core
 import reference
 
-from .samples import SAMPLES, draw, run, to_tensors
+from .samples import SAMPLES, draw, run, tensors_of, to_tensors
 
 SHAPES = [(), (1,), (5,), (1, 1), (2, 3), (3, 1), (0, 3), (2, 0), (2, 2, 3)]
 EVERY = pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -14,7 +14,9 @@ MASKED = pytest.mark.parametrize("sample", [s for s in SAMPLES if s.masked], ids
 
 
 def fits(sample, shape):
-    """Whether the function takes the shape: tokens need a dimension, and a score needs a token."""
+    """Whether the function takes the shape: tokens need a dimension, a score a token, a group two answers."""
+    if sample.by_group:
+        return shape != () and shape[-1] > 1
     return not (sample.by_token and shape == ()) and not (sample.name == "shaped_rewards" and shape == (2, 0))
 
 
@@ -32,26 +34,25 @@ def test_the_samples_reach_every_public_function():
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-13), (torch.float32, 2e-6)], ids=str)
 def test_agrees_with_the_plain_float_twin(sample, shape, dtype, tolerance, device):
     if not fits(sample, shape):
-        data = to_tensors(draw(sample, shape), shape, device, dtype)
         with pytest.raises(ValueError, match="dimension|no counted token"):
-            sample(data)
+            sample(tensors_of(sample, shape, device, dtype))
         return
     for seed in range(5):
         data = draw(sample, shape, seed)
-        result = sample(to_tensors(data, shape, device, dtype))
+        result = sample(to_tensors(data, shape, device, dtype, sample=sample))
         expected = sample.twin(data)
         assert result.dtype == dtype
-        assert result.shape == (() if sample.reduces else shape)
+        assert result.shape == sample.result_shape(shape)
         expected = torch.tensor(expected, dtype=dtype, device=device).reshape(result.shape)
         torch.testing.assert_close(result, expected, rtol=tolerance, atol=tolerance)
 
 
 @EVERY
 def test_gradient_is_the_numerical_one(sample, device):
-    tensors = to_tensors(draw(sample, (2, 3)), (2, 3), device)
+    tensors = tensors_of(sample, (2, 3), device)
     if not sample.gradients:
         assert not sample(
-            {n: t.requires_grad_() if n != "mask" else t for n, t in tensors.items()}
+            {n: t.requires_grad_() if t.is_floating_point() else t for n, t in tensors.items()}
         ).requires_grad
         return
     leaves = [tensors[name].requires_grad_() for name in sample.gradients]
@@ -62,8 +63,8 @@ def test_gradient_is_the_numerical_one(sample, device):
 
 @EVERY
 def test_no_gradient_reaches_the_other_inputs(sample, device):
-    others = [name for name in sample.tensors if name not in sample.gradients and name != "mask"]
-    tensors = to_tensors(draw(sample, (2, 3)), (2, 3), device)
+    tensors = tensors_of(sample, (2, 3), device)
+    others = [n for n, t in tensors.items() if n not in sample.gradients and t.is_floating_point()]
     for name in (*sample.gradients, *others):
         tensors[name].requires_grad_()
     result = sample(tensors)
@@ -76,51 +77,55 @@ def test_no_gradient_reaches_the_other_inputs(sample, device):
 @MASKED
 @pytest.mark.parametrize("poison", [float("nan"), float("inf"), float("-inf")])
 def test_what_lies_under_the_mask_touches_neither_value_nor_gradient(sample, poison, device):
-    clean = to_tensors(draw(sample, (4, 5)), (4, 5), device)
+    clean = tensors_of(sample, (4, 5), device)
     assert not clean["mask"].all(), "nothing is under the mask"
     expected = run(sample, clean)
-    for name in set(sample.tensors) - {"mask", "scores"}:
-        same(run(sample, {**clean, name: clean[name].masked_fill(~clean["mask"], poison)}), expected)
+    for name in set(sample.tensors) - {"mask", sample.per_answer}:
+        uncounted = ~sample.covers(name, clean["mask"])
+        # No token is NaN; -100 is the usual mark of one that does not count.
+        filler = -100 if name == "tokens" else poison
+        same(run(sample, {**clean, name: clean[name].masked_fill(uncounted, filler)}), expected)
     # 0 on uncounted tokens, in the result and in the gradient.
-    for x in (*([] if sample.reduces else [expected[0]]), *expected[1]):
-        assert (x[~clean["mask"]] == 0).all()
+    if not sample.reduces:
+        assert (expected[0][~clean["mask"]] == 0).all()
+    for name, gradient in zip(sample.gradients, expected[1], strict=True):
+        assert (gradient[~sample.covers(name, clean["mask"])] == 0).all()
 
 
 @MASKED
 def test_a_mask_selects(sample, device):
     if sample.by_token:
         # One row with holes: its meaning is the row without them.
-        tensors = to_tensors(draw(sample, (1, 6)), (1, 6), device)
+        tensors = tensors_of(sample, (1, 6), device)
         mask = tensors["mask"]
-        packed = {n: t if n == "scores" else t[mask][None] for n, t in tensors.items()}
+        packed = {n: t if n == sample.per_answer else t[mask][None] for n, t in tensors.items()}
         expected, result = sample(packed), sample(tensors)
         same(result if sample.reduces else result[mask][None], expected)
         return
-    tensors = to_tensors(draw(sample, (4, 5)), (4, 5), device)
+    tensors = tensors_of(sample, (4, 5), device)
     mask = tensors["mask"]
     subset = {name: tensor[mask] for name, tensor in tensors.items()}
     result = sample(tensors)
-    torch.testing.assert_close(result if sample.reduces else result[mask], sample(subset), rtol=1e-15, atol=0)
+    torch.testing.assert_close(result if sample.reduces else result[mask], sample(subset), rtol=1e-14, atol=0)
 
 
 @EVERY
 def test_a_nan_on_a_counted_token_surfaces(sample, device):
-    clean = to_tensors(draw(sample, (2, 3)), (2, 3), device)
+    clean = tensors_of(sample, (2, 3), device)
     assert not run(sample, clean)[0].isnan().any()
-    for name in set(sample.tensors) - {"mask"}:
-        where = torch.ones_like(clean[name], dtype=torch.bool) if name == "scores" else clean.get("mask")
+    for name in set(sample.tensors) - {"mask", "tokens"}:
         poisoned = torch.full_like(clean[name], torch.nan)
-        if where is not None:
-            poisoned = torch.where(where, poisoned, clean[name])
+        if sample.masked:
+            poisoned = torch.where(sample.covers(name, clean["mask"]), poisoned, clean[name])
         assert sample({**clean, name: poisoned}).isnan().any(), name
 
 
 @EVERY
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=str)
 def test_half_precision_is_computed_in_float32(sample, half, device):
-    tensors = to_tensors(draw(sample, (2, 3)), (2, 3), device, half)
+    tensors = tensors_of(sample, (2, 3), device, half)
     result, gradients = run(sample, tensors)
-    wide = {n: t if n == "mask" else t.float() for n, t in tensors.items()}
+    wide = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
     expected, wide_gradients = run(sample, wide)
     assert result.dtype == torch.float32
     same(result, expected)
@@ -130,7 +135,7 @@ def test_half_precision_is_computed_in_float32(sample, half, device):
 
 @EVERY
 def test_autocast_changes_nothing(sample, device):
-    tensors = to_tensors(draw(sample, (2, 3)), (2, 3), device, torch.float32)
+    tensors = tensors_of(sample, (2, 3), device, torch.float32)
     expected = run(sample, tensors)
     with torch.autocast(device, dtype=torch.bfloat16):
         same(run(sample, tensors), expected)
@@ -138,7 +143,7 @@ def test_autocast_changes_nothing(sample, device):
 
 @EVERY
 def test_arguments_are_left_as_they_were(sample, device):
-    tensors = to_tensors(draw(sample, (2, 3)), (2, 3), device)
+    tensors = tensors_of(sample, (2, 3), device)
     before = {name: tensor.clone() for name, tensor in tensors.items()}
     result = sample(tensors)
     result.zero_()
@@ -148,9 +153,9 @@ def test_arguments_are_left_as_they_were(sample, device):
 
 @EVERY
 def test_strides_do_not_matter(sample, device):
-    tensors = to_tensors(draw(sample, (4, 3)), (4, 3), device)
+    tensors = tensors_of(sample, (4, 3), device)
     strided = {
-        n: t.repeat_interleave(2, dim=0)[::2] if n == "scores" else t.T.contiguous().T
+        n: t.mT.contiguous().mT if t.ndim > 1 else t.repeat_interleave(2, dim=0)[::2]
         for n, t in tensors.items()
     }
     assert not any(t.is_contiguous() for t in strided.values())
@@ -160,15 +165,15 @@ def test_strides_do_not_matter(sample, device):
 @EVERY
 def test_nothing_looks_at_the_data(sample):
     # Tensors on the meta device have no data: a host sync would raise.
-    tensors = {n: t.to("meta") for n, t in to_tensors(draw(sample, (2, 3)), (2, 3)).items()}
+    tensors = {n: t.to("meta") for n, t in tensors_of(sample, (2, 3)).items()}
     result, gradients = run(sample, tensors)
-    assert result.shape == (() if sample.reduces else (2, 3))
-    assert [g.shape for g in gradients] == [(2, 3)] * len(sample.gradients)
+    assert result.shape == sample.result_shape((2, 3))
+    assert [g.shape for g in gradients] == [tensors[name].shape for name in sample.gradients]
 
 
 @EVERY
 def test_compiles_into_one_graph(sample, device):
-    tensors = to_tensors(draw(sample, (2, 3)), (2, 3), device)
+    tensors = tensors_of(sample, (2, 3), device)
     expected = run(sample, tensors)
     compiled = torch.compile(lambda arguments: sample(arguments), fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(run(sample, tensors, compiled), expected, rtol=1e-15, atol=0)

@@ -11,6 +11,9 @@ from lab import expected_reward, policy_gradient_mean, policy_gradient_variance
 from ppo_core import (
     aggregate,
     clipped_surrogate,
+    dpo_loss,
+    entropy,
+    gae,
     kl_k1,
     kl_k2,
     kl_k3,
@@ -18,6 +21,9 @@ from ppo_core import (
     masked_mean,
     policy_loss,
     shaped_rewards,
+    token_logprobs,
+    value_loss,
+    whiten,
 )
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "loss_cases.json").read_text())
@@ -29,20 +35,8 @@ NOT_YET = {
     "adaptive-kl-bad",
     "clip-asymmetric",
     "clip-fraction-sign",
-    "dpo",
     "dual-clip",
     "dual-clip-large",
-    "entropy-minus-inf",
-    "gae-holes",
-    "gae-masked-tail",
-    "gae-one-step",
-    "gae-reward-slot",
-    "gae-rlax-0.7",
-    "gae-terminated",
-    "logprob-odd-vocabulary",
-    "value-half",
-    "whiten",
-    "whiten-masked",
 }
 
 
@@ -176,6 +170,78 @@ def baseline(probs, rewards):
     }
 
 
+def episode(rewards, values, gamma, lam, mask=None, bootstrap=None):
+    """The advantages of one episode, as a list."""
+    mask = bools([True] * len(rewards) if mask is None else mask)
+    bootstrap = None if bootstrap is None else tensor(bootstrap)
+    return gae(tensor(rewards), tensor(values), mask, gamma=gamma, lam=lam, bootstrap=bootstrap).tolist()
+
+
+def advantages(**inputs):
+    return {"advantages": episode(**inputs)}
+
+
+def advantages_with_holes(rewards_valid, values_valid, mask, gamma, lam):
+    rewards, values = torch.zeros(2, len(mask), dtype=torch.float64)
+    values += 1e9  # what lies in a hole
+    rewards[bools(mask)], values[bools(mask)] = tensor(rewards_valid), tensor(values_valid)
+    A = gae(rewards, values, bools(mask), gamma=gamma, lam=lam)
+    assert (A[~bools(mask)] == 0).all()
+    return {
+        "advantages_valid": A[bools(mask)].tolist(),
+        "returns_valid": (A + values)[bools(mask)].tolist(),
+    }
+
+
+def reward_slots(values, pad_value, reward, gamma, lam):
+    last = episode([0, 0, reward], values, gamma, lam)
+    return {"last_token": last, "next_slot": episode([0, 0, 0, reward], [*values, pad_value], gamma, lam)}
+
+
+def episodes_in_a_row(rewards, next_values, terminated, gamma, lam):
+    values = [next_values[-1], *next_values[:-1]]
+    ends = [t + 1 for t, ended in enumerate(terminated) if ended]
+    returns = []
+    for start, end in zip([0, *ends], ends, strict=False):
+        A = episode(rewards[start:end], values[start:end], gamma, lam)
+        returns += [a + v for a, v in zip(A, values[start:end], strict=True)]
+    return {"returns": returns}
+
+
+def whitened(x):
+    x = tensor(x)
+    both = {f"ddof{ddof}": whiten(x, torch.ones_like(x).bool(), ddof=ddof, eps=1e-12) for ddof in (0, 1)}
+    return {name: found.tolist() for name, found in both.items()}
+
+
+def whitened_under_a_mask(x, mask):
+    return {"value": whiten(tensor(x), bools(mask), ddof=1, eps=1e-12).tolist()}
+
+
+def half_square(values, returns):
+    (loss,) = value_loss(tensor(values), tensor(returns)).tolist()
+    return {"loss": loss}
+
+
+def entropy_of(logits):
+    logits = tensor([float(element) for element in logits], requires_grad=True)
+    value = entropy(logits)
+    assert torch.autograd.grad(value, logits)[0].isfinite().all()
+    return {"entropy": value.item()}
+
+
+def logprob_of_any(logits, vocabulary):
+    assert logits == "all -50"
+    rows = torch.full((vocabulary, vocabulary), -50.0)
+    found = set(token_logprobs(rows, torch.arange(vocabulary)).tolist())
+    assert max(found) - min(found) < 1e-6
+    return {"logprob": found.pop()}
+
+
+def dpo(beta, **logprobs):
+    return {"loss": dpo_loss(**{name: tensor(x) for name, x in logprobs.items()}, beta=beta).tolist()}
+
+
 # How each case is computed: from its inputs to what it expects, by the same names.
 RUN = {
     "clip-good-past-ceiling": clipped,
@@ -203,6 +269,18 @@ RUN = {
     "kl-penalty-exercise": penalty,
     "shape-mask": shape_mask,
     "baseline-raises-variance": baseline,
+    "gae-rlax-0.7": advantages,
+    "gae-masked-tail": advantages,
+    "gae-one-step": advantages,
+    "gae-holes": advantages_with_holes,
+    "gae-reward-slot": reward_slots,
+    "gae-terminated": episodes_in_a_row,
+    "whiten": whitened,
+    "whiten-masked": whitened_under_a_mask,
+    "value-half": half_square,
+    "entropy-minus-inf": entropy_of,
+    "logprob-odd-vocabulary": logprob_of_any,
+    "dpo": dpo,
 }
 
 

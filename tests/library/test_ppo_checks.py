@@ -1,6 +1,7 @@
 """The exact text of every error, and that each argument of each function is checked."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -10,15 +11,27 @@ from ppo_core import (
     aggregate,
     clip_ratio,
     clipped_surrogate,
+    clipped_value_loss,
+    discounted_returns,
+    dpo_loss,
+    entropy,
+    gae,
+    group_relative,
+    implicit_reward,
     kl_k3,
     kl_penalty,
+    leave_one_out,
     log_ratio,
     masked_mean,
     policy_loss,
+    ppo_objective,
     shaped_rewards,
+    token_logprobs,
+    value_loss,
+    whiten,
 )
 
-from .samples import SAMPLES, draw, to_tensors
+from .samples import SAMPLES, tensors_of
 
 ONE, TWO, MASK = torch.ones(2, 3), torch.ones(2), torch.ones(2, 3, dtype=torch.bool)
 EPSILON = (
@@ -26,6 +39,13 @@ EPSILON = (
     "1 - epsilon, at 0 or less there is no band; 0.2 is usual"
 )
 SHAPE = "nothing is broadcast: expand or index one of them first"
+GROUP = "the answers of a group, got {}; one answer alone has nothing to be compared with"
+WEIGHTS = {"epsilon": 0.2, "value_coef": 0.5, "entropy_coef": 0.01, "beta": 0.1, "mode": "token_mean"}
+
+
+def objective(**change):
+    return ppo_objective(*[ONE] * 7, MASK, **{**WEIGHTS, **change})
+
 
 ERRORS = [
     # Shapes
@@ -47,7 +67,47 @@ ERRORS = [
      "give one score for each answer"),
     (lambda: aggregate(ONE[0, 0], MASK[0, 0], mode="token_mean"), ValueError,
      "losses must have at least one dimension, the tokens, got []; write losses.reshape(1)"),
+    (lambda: gae(ONE, TWO, MASK, gamma=1.0, lam=1.0), ValueError,
+     f"rewards and values must have the same shape, got [2, 3] and [2]; {SHAPE}"),
+    (lambda: gae(ONE, ONE, MASK[0], gamma=1.0, lam=1.0), ValueError,
+     f"rewards and mask must have the same shape, got [2, 3] and [3]; {SHAPE}"),
+    (lambda: gae(ONE[0, 0], ONE[0, 0], MASK[0, 0], gamma=1.0, lam=1.0), ValueError,
+     "rewards must have at least one dimension, the tokens, got []; write rewards.reshape(1)"),
+    (lambda: gae(ONE, ONE, MASK, gamma=1.0, lam=1.0, bootstrap=ONE), ValueError,
+     "bootstrap must have the shape of rewards without its last dimension, the tokens, got [2, 3] and [2, 3]; "
+     "give one value for each answer"),
+    (lambda: discounted_returns(ONE, MASK[:1], gamma=1.0), ValueError,
+     f"rewards and mask must have the same shape, got [2, 3] and [1, 3]; {SHAPE}"),
+    *((lambda call=call, shape=shape: call(torch.ones(shape)), ValueError,
+       f"scores must have a last dimension of at least 2, {GROUP.format(shape)}")
+      for call in (leave_one_out, lambda scores: group_relative(scores, eps=1e-6))
+      for shape in ([], [1], [2, 0])),
+    (lambda: value_loss(ONE, ONE, mask=MASK[0]), ValueError,
+     f"values and mask must have the same shape, got [2, 3] and [3]; {SHAPE}"),
+    (lambda: clipped_value_loss(ONE, ONE, ONE, epsilon=0.2, mask=MASK[0]), ValueError,
+     f"values and mask must have the same shape, got [2, 3] and [3]; {SHAPE}"),
+    *((lambda shape=shape: entropy(torch.ones(shape)), ValueError,
+       f"logits must have a last dimension of at least 1, the vocabulary, got {shape}")
+      for shape in ([], [0], [2, 0])),
+    (lambda: entropy(ONE, mask=MASK), ValueError,
+     "mask must have the shape of logits without its last dimension, the vocabulary, got [2, 3] and [2, 3]; "
+     f"{SHAPE}"),
+    (lambda: token_logprobs(ONE, MASK.long()), ValueError,
+     "tokens must have the shape of logits without its last dimension, the vocabulary, got [2, 3] and [2, 3]; "
+     f"{SHAPE}"),
+    (lambda: ppo_objective(*[ONE] * 6, TWO, MASK, **WEIGHTS), ValueError,
+     f"logprobs and entropies must have the same shape, got [2, 3] and [2]; {SHAPE}"),
+    (lambda: dpo_loss(TWO, TWO, TWO, ONE, beta=0.1), ValueError,
+     f"chosen and ref_rejected must have the same shape, got [2] and [2, 3]; {SHAPE}"),
     # Types
+    (lambda: token_logprobs(ONE, TWO.int()), TypeError,
+     "tokens must be an int64 tensor, got torch.int32; write tokens.long()"),
+    (lambda: token_logprobs(ONE, [0, 1]), TypeError,
+     "tokens must be a torch.Tensor, got list; write torch.tensor(tokens)"),
+    (lambda: gae(ONE, ONE, MASK, gamma=1.0, lam=1.0, bootstrap=1.0), TypeError,
+     "bootstrap must be a torch.Tensor, got float; write torch.tensor(bootstrap)"),
+    (lambda: gae([1.0], ONE, MASK, gamma=1.0, lam=1.0), TypeError,
+     "rewards must be a torch.Tensor, got list; write torch.tensor(rewards)"),
     (lambda: log_ratio([-1.0], TWO), TypeError,
      "logprobs must be a torch.Tensor, got list; write torch.tensor(logprobs)"),
     (lambda: clipped_surrogate(TWO, TWO.long(), epsilon=0.2), TypeError,
@@ -71,6 +131,25 @@ ERRORS = [
     *((lambda d=d: aggregate(ONE, MASK, mode="constant", denominator=d), ValueError,
        f"denominator must be finite and above 0, got {d}")
       for d in (0, -1, math.nan, math.inf)),
+    *((lambda name=name, bad=bad: gae(ONE, ONE, MASK, **{"gamma": 1.0, "lam": 1.0, name: bad}), ValueError,
+       f"{name} must lie between 0 and 1, got {bad}")
+      for name in ("gamma", "lam")
+      for bad in (-0.1, 1.5, math.nan, math.inf)),
+    *((lambda bad=bad: whiten(ONE, MASK, ddof=bad, eps=1e-8), ValueError,
+       f"ddof must be 0 (divide by the count) or 1 (divide by the count less one), got {bad}")
+      for bad in (2, -1, 0.5, math.nan)),
+    *((lambda call=call: call(eps=0), ValueError, "eps must be finite and above 0, got 0")
+      for call in (lambda eps: whiten(ONE, MASK, ddof=1, eps=eps), lambda eps: group_relative(ONE, eps=eps))),
+    *((lambda bad=bad: clipped_value_loss(ONE, ONE, ONE, epsilon=bad), ValueError,
+       f"epsilon must be finite and above 0, got {bad}")
+      for bad in (0, -0.1, math.nan, math.inf)),
+    *((lambda name=name, bad=bad: objective(**{name: bad}), ValueError,
+       f"{name} must be finite and at least 0, got {bad}")
+      for name in ("value_coef", "entropy_coef", "beta")
+      for bad in (-0.1, math.nan, math.inf)),
+    *((lambda call=call: call(beta=0), ValueError, "beta must be finite and above 0, got 0")
+      for call in (lambda beta: dpo_loss(TWO, TWO, TWO, TWO, beta=beta),
+                   lambda beta: implicit_reward(TWO, TWO, beta=beta))),
     (lambda: aggregate(ONE, MASK, mode="token_mean", denominator=MASK.sum()), TypeError,
      "denominator must be a plain number, got Tensor; write a float or an int"),
     (lambda: aggregate(ONE, MASK, mode="mean"), ValueError,
@@ -91,26 +170,27 @@ def test_text(call, kind, text):
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_every_tensor_is_checked(sample):
-    good = to_tensors(draw(sample, (2, 3)), (2, 3))
+    good = tensors_of(sample, (2, 3))
     sample(good)
     for name, tensor in good.items():
         with pytest.raises(TypeError, match=f"^{name} must be a torch.Tensor, got list"):
             sample({**good, name: tensor.tolist()})
-        wrong = "bool" if name == "mask" else "floating-point"
-        with pytest.raises(TypeError, match=f"^{name} must be a {wrong} tensor"):
+        wrong = {"mask": "a bool", "tokens": "an int64"}.get(name, "a floating-point")
+        with pytest.raises(TypeError, match=f"^{name} must be {wrong} tensor"):
             sample({**good, name: tensor.int()})
         if len(good) == 1:
             continue  # one tensor has any shape
         # Each would broadcast, were it not for the check.
         for other in (tensor[:1], tensor[0, 0] if tensor.ndim == 2 else tensor[0], tensor[None]):
-            with pytest.raises(ValueError, match=rf"\b{name}\b.* must have the s") as raised:
+            with pytest.raises(ValueError, match="^(.*) must have the s") as raised:
                 sample({**good, name: other})
+            assert re.search(rf"\b{name}\b", str(raised.value))
             assert str(list(other.shape)) in str(raised.value)
 
 
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if s.parameters], ids=str)
 def test_every_hyper_parameter_is_checked(sample):
-    tensors = to_tensors(draw(sample, (2, 3)), (2, 3))
+    tensors = tensors_of(sample, (2, 3))
     for name in sample.parameters:
         for bad in (math.nan, "x", True):
             with pytest.raises((TypeError, ValueError), match=f"^{name} must (be|lie)"):
@@ -125,6 +205,14 @@ def test_every_width_between_zero_and_one_is_allowed(epsilon):
 def test_whole_numbers_are_numbers():
     assert kl_penalty(TWO, TWO, beta=1).tolist() == [0, 0]
     assert aggregate(ONE, MASK, mode="constant", denominator=6).item() == 1
+
+
+def test_the_ends_of_a_range_are_allowed():
+    assert gae(ONE, ONE, MASK, gamma=0, lam=1)[0].tolist() == [0, 0, 0]
+    assert objective(value_coef=0, entropy_coef=0, beta=0).kl.item() == 0
+    assert whiten(ONE, MASK, ddof=1.0, eps=1).sum().item() == 0
+    # A value may move by more than 1; a ratio may not.
+    assert clipped_value_loss(ONE, ONE, ONE, epsilon=5.0).sum().item() == 0
 
 
 def test_hyper_parameters_are_named():

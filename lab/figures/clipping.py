@@ -1,8 +1,4 @@
-"""The figures of the workbook: each draws what the library computes.
-
-A figure function takes numbers by keyword and returns panels. A panel is a figure and its text alternative,
-which says in words, with the same numbers, what the figure shows.
-"""
+"""The clipped surrogate over the probability ratio."""
 
 import math
 from dataclasses import dataclass
@@ -13,9 +9,7 @@ from matplotlib.figure import Figure
 
 import ppo_core
 from lab import drawing
-from lab.drawing import COLOURS, number
-
-__all__ = ["COLOURS", "clipped_surrogate"]
+from lab.drawing import number
 
 LAST = 2.0  # The ratio where the curve ends; it begins at 0.
 
