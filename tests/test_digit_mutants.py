@@ -169,7 +169,7 @@ class Project:
 
 def is_seen(mutant: Mutant, faults) -> bool:
     # A digit 0 in front, as in 04, is no number of the language.
-    codes = (*CODES, "bad-expression") if re.match(r"[-+]?0\d", mutant.text) else CODES
+    codes = (*CODES, "bad-expression", "bad-value") if re.match(r"[-+]?0\d", mutant.text) else CODES
     return any(
         fault.place.path == mutant.path and fault.place.line == mutant.line and fault.code in codes
         for fault in faults
