@@ -3,12 +3,14 @@
 The expected numbers are worked out by hand or with mpmath.
 """
 
+import math
+
 import mpmath
 import pytest
 import torch
 
 from lab import expected_reward, kl_gradient, sampled_kl_gradient
-from ppo_core import kl_k3, shaped_rewards
+from ppo_core import kl_k3, policy_loss, shaped_rewards
 
 
 def test_probabilities_may_miss_the_sum_1_by_a_millionth_and_no_more():
@@ -45,3 +47,9 @@ def test_differentiating_for_a_caller_leaves_the_callers_tensors_as_they_were():
     wanted = logits.clone().requires_grad_()
     kl_gradient(wanted, ref_logits)
     assert wanted.grad is None
+
+
+def test_an_overflow_on_a_slightly_bad_token_is_infinite_as_the_formula_says():
+    # exp(1000) times 0.5 has no float; only for a good token is a bound on the ratio the formula's own.
+    losses = policy_loss(torch.zeros(1), torch.full((1,), -1000.0), torch.tensor([-0.5]), epsilon=0.2)
+    assert losses.item() == math.inf
