@@ -1,7 +1,7 @@
 """Runs expressions of the closed language on float64 tensors. The only module, with `evaluate`, that knows torch."""
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -10,9 +10,6 @@ from build_tools import expression as language
 from build_tools.errors import Fault, did_you_mean
 from build_tools.libraries import LibraryFunction
 from build_tools.model import Expression, Number
-
-Lookup = Callable[[str], Tensor]
-_LARGEST_LIST = 100_000
 
 
 class EvaluationError(Exception):

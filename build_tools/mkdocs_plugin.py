@@ -1,5 +1,7 @@
 """The adapter: hands the generated pages to MkDocs, and the faults to whoever runs it."""
 
+from pathlib import Path
+
 from mkdocs.config import config_options
 from mkdocs.config.base import Config as PluginConfig
 from mkdocs.exceptions import Abort
@@ -25,8 +27,6 @@ class ContentPlugin(BasePlugin[ContentOptions]):
         self.serving = command == "serve"
 
     def on_config(self, config):
-        from pathlib import Path
-
         self.project = read_config(Path(config.config_file_path).parent)
         config.watch += [
             str(self.project.root / "content"),

@@ -185,12 +185,6 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class DrawnDocument:
-    document: Document
-    items: tuple[Drawn, ...]
-
-
-@dataclass(frozen=True)
 class Page:
     """A page to publish: its path in the site, the content file it came from, and its Markdown."""
 
