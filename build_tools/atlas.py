@@ -17,6 +17,7 @@ class Atlas:
     corrected: Mapping[str, list[str]]  # by erratum: the items that rest on it
     topics: Mapping[str, str]  # by topic: its page
     about: Mapping[str, list[str]]  # by topic: the items about it
+    abbreviations: Mapping[str, tuple[str, str]]  # what each stands for, and the item that explains it
     references: Mapping[str, str]  # by library: the page that documents it
     report: str | None  # where a reader reports an item: an address with {id} in it
 
@@ -79,6 +80,11 @@ def chart(bank: Bank, references: Mapping[str, str], report: str | None) -> Atla
         corrected=corrected,
         topics={topic_slug(d.uri): d.uri for d in bank.documents if d.kind == "topic"},
         about=about,
+        abbreviations={
+            short.text: (meaning.text, item.id)
+            for item in items.values()
+            for short, meaning in item.abbreviations
+        },
         references=references,
         report=report,
     )

@@ -16,6 +16,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _DIGITS = re.compile(rf"{_NUMBER.pattern}|\[{_NUMBER.pattern}(, *{_NUMBER.pattern})*\]", re.ASCII)
 _VALUE = re.compile(r"(?P<expression>.*?\S)\s+=\s+(?P<digits>\S.*)", re.DOTALL)
+_SHORT = re.compile(r"[A-Z][A-Za-z0-9]+")
 _TRUTHS = ("true", "false")
 
 # Grows a list of faults: one pass over a block finds all that is wrong in it.
@@ -58,9 +59,9 @@ def _single(node: Node | None, report: Report) -> Word | None:
     return None
 
 
-def plain_text(text: Word, what: str, report: Report) -> None:
+def plain_text(text: Word, what: str, report: Report, also: str = "") -> None:
     """Titles and claims are shown as they are, in places where Markdown and maths mean nothing."""
-    sign = next((sign for sign in text.text if sign in "$\\`{}<[]*"), None)
+    sign = next((sign for sign in text.text if sign in "$\\`{}<[]*" + also), None)
     if sign is not None:
         report(text.place, "bad-text", f'{what} is plain text; "{sign}" does not belong into it')
 
@@ -256,6 +257,22 @@ def answer(node: Node | None, kind: str, report: Report) -> Answer | None:
         report(within.place, "bad-number", f'"{within.text}" must be a number above 0')
         return None
     return Answer(value, within) if value and within else None
+
+
+def abbreviations(node: Node | None, report: Report) -> tuple[tuple[Word, Word], ...]:
+    found = []
+    for short, stands_for in _entries(node, "short forms: {KL: Kullback-Leibler}", report):
+        meaning = word(stands_for, report)
+        if not _SHORT.fullmatch(short.text):
+            report(
+                short.place,
+                "bad-name",
+                f'"{short.text}" cannot be an abbreviation; use letters and digits, starting with a capital letter',
+            )
+        elif meaning is not None:
+            plain_text(meaning, "what an abbreviation stands for", report, also='"')
+            found.append((short, meaning))
+    return tuple(found)
 
 
 def figure(node: Node | None, report: Report) -> FigureCall | None:

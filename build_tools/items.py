@@ -6,7 +6,7 @@ from build_tools import blocks
 from build_tools.errors import Fault, Place, did_you_mean
 from build_tools.model import Item, Section, Word
 from build_tools.names import check_names
-from build_tools.prose import inner_blocks
+from build_tools.prose import figure_marks, inner_blocks
 from build_tools.schema import BLOCK, HEADINGS
 from build_tools.source import SLUG, RawItem
 from build_tools.tex_check import check_tex
@@ -56,6 +56,7 @@ def read_item(raw: RawItem, kind: str) -> tuple[Item | None, list[Fault]]:
         errata=blocks.slugs(block.get("errata"), report),
         aliases=blocks.slugs(block.get("aliases"), report),
         embed=blocks.word(block.get("embed"), report),
+        abbreviations=blocks.abbreviations(block.get("abbreviations"), report),
         verdict=_verdict(blocks.word(block.get("verdict"), report), report),
         given=blocks.given(block.get("given"), report),
         values=blocks.values(block.get("values"), report),
@@ -63,8 +64,26 @@ def read_item(raw: RawItem, kind: str) -> tuple[Item | None, list[Fault]]:
         answer=blocks.answer(block.get("answer"), kind, report),
         figure=blocks.figure(block.get("figure"), report),
     )
+    if kind == "page" and (raw.block is None or not faults):
+        _figure_place(item, report)
     # A name is looked up only where the block itself could be read; else each use of a lost name would be a fault.
     return item, faults or check_names(item, _name_places(block))
+
+
+def _figure_place(item: Item, report: blocks.Report) -> None:
+    """In running prose the author says where the figure stands; items have a place for it."""
+    marks = [
+        section.prose.place(mark) for section in item.sections for mark in figure_marks(section.prose.text)
+    ]
+    if item.figure and not marks:
+        report(
+            item.figure.name.place,
+            "figure-place",
+            "the figure has no place; write {figure} on a line of its own where it is to stand",
+        )
+    for place in marks[1:] if item.figure else marks:
+        why = "the figure stands above already" if item.figure else "no figure is named in the yaml block"
+        report(place, "figure-place", f"{why}; delete this line")
 
 
 def _name_places(block: Mapping) -> dict[str, Place]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from build_tools import blocks
 from build_tools.errors import Fault, Place, did_you_mean
 from build_tools.items import check_title, read_item
-from build_tools.model import Bank, Document
+from build_tools.model import Bank, Document, Word
 from build_tools.prose import anchors, placeholders
 from build_tools.references import check_references, parts
 from build_tools.schema import FRONT_MATTER, ITEM_KINDS, KINDS, LISTS
@@ -50,6 +50,7 @@ def load(root: Path) -> tuple[Bank, list[Fault]]:
     return bank, [
         *faults,
         *_duplicate_ids([*made.items(), *known, *aliases]),
+        *_duplicate_abbreviations([short for item in items for short, _ in item.abbreviations]),
         *check_references(bank, frozenset(id_ for id_, _ in known), uris, root),
     ]
 
@@ -146,6 +147,21 @@ def _front(front: Mapping, report: blocks.Report) -> tuple[str | None, str, int 
         report(level.place, "bad-level", f'"{level.text}" is not a level; the levels are 1 to 5')
         level = None
     return kind.text, title.text if title else "", int(level.text) if level else None
+
+
+def _duplicate_abbreviations(shorts: list[Word]) -> list[Fault]:
+    first: dict[str, Place] = {}
+    for short in shorts:
+        first.setdefault(short.text, short.place)
+    return [
+        Fault(
+            short.place,
+            "duplicate-name",
+            f'"{short.text}" is explained in {first[short.text]} already; keep one of the two',
+        )
+        for short in shorts
+        if first[short.text] != short.place
+    ]
 
 
 def _duplicate_ids(known: list[tuple[str, Place]]) -> list[Fault]:

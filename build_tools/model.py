@@ -111,6 +111,7 @@ class Item:
     errata: tuple[Word, ...] = ()
     aliases: tuple[Word, ...] = ()
     embed: Word | None = None
+    abbreviations: tuple[tuple[Word, Word], ...] = ()  # each with what it stands for
     verdict: Word | None = None
     given: tuple[Given, ...] = ()
     values: tuple[Value, ...] = ()

@@ -10,10 +10,11 @@ from build_tools.tex import find_math
 
 # {=name} or {==name}; TeX has its own use for {=}.
 PLACEHOLDER = re.compile(r"\{(==?)([^{}=\n\\][^{}\n\\]*)\}")
+_FIGURE_MARK = re.compile(r"^\{figure\}$", re.MULTILINE)
 # In TeX: what takes the next group as its argument, so that the digits must stay together in braces.
 _TAKES_GROUP = re.compile(r"(?:[_^}]|\\[A-Za-z]+)\s*$")
 # [text](target), where the text may hold an image and the target may carry a title; [label]: target; href="target".
-_LINK = re.compile(
+LINK = re.compile(
     r"""(?<!\\)(?P<image>!?)\[(?:[^\[\]\\]|\\.|!\[[^\[\]]*\]\([^()]*\))*\]\(\s*<?(?P<link>[^)\s>]*)>?(?:\s+"[^"]*")?\s*\)
       | ^[ ]{0,3}\[(?!\^)[^\[\]\n]+\]:[ \t]*<?(?P<definition>[^\s>]*)
       | <[a-z][^<>]*?\s(?:href|src)\s*=\s*["'](?P<html>[^"']*)""",
@@ -44,15 +45,31 @@ def placeholders(prose: Prose) -> list[Placeholder]:
 
 def links(prose: Prose) -> list[Link]:
     """Links and images outside code and maths."""
-    hidden = [(m.start(), m.end()) for m in _CODE.finditer(prose.text)]
-    hidden += [(span.start, span.end) for span in find_math(prose.text)]
+    hidden = code_and_maths(prose.text)
     return [
         Link(m[kind], m.start(kind), bool(m["image"]))
-        for m in _LINK.finditer(prose.text)
+        for m in LINK.finditer(prose.text)
         for kind in ("link", "definition", "html")
         if m[kind] is not None
         if not any(start <= m.start() < end for start, end in hidden)
     ]
+
+
+def code_and_maths(text: str) -> list[tuple[int, int]]:
+    """Where code and maths stand, in which nothing else has a meaning."""
+    return [m.span() for m in _CODE.finditer(text)] + [(span.start, span.end) for span in find_math(text)]
+
+
+def figure_marks(text: str) -> list[int]:
+    """Offsets of the lines {figure}, outside code."""
+    return [m.start() for m in _FIGURE_MARK.finditer(_CODE.sub(lambda c: " " * len(c[0]), text))]
+
+
+def place_figure(text: str, figure: str) -> str:
+    """The text with the figure where its line {figure} stands; as it is if it has none."""
+    for start in figure_marks(text):
+        return text[:start] + figure + text[start + len("{figure}") :]
+    return text
 
 
 def anchors(prose: Prose) -> list[tuple[str, int]]:

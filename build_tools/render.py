@@ -4,11 +4,12 @@ import html
 from collections.abc import Mapping
 
 from build_tools import listing, markup
+from build_tools.abbreviations import explain
 from build_tools.atlas import Atlas, chart, topic_slug
 from build_tools.digits import shown
 from build_tools.errors import Fault
 from build_tools.model import Bank, Document, Drawn, Item, Page, Worked
-from build_tools.prose import fill, typeset, values_by_name
+from build_tools.prose import fill, place_figure, typeset, values_by_name
 from build_tools.snippet import snippet
 
 
@@ -32,7 +33,7 @@ def render(
 def _page(document: Document, faults: list[Fault], atlas: Atlas, drawn: Mapping[str, Drawn]) -> Page:
     parts = [markup.front_matter(document.title, document.path), f"# {document.title}"]
     parts += [markup.notice(faults)] if faults else []
-    parts += [document.intro.text] if document.intro.text else []
+    parts += [explain(document.intro.text, document.uri, atlas, set())] if document.intro.text else []
     if document.kind == "topic":
         parts += [listing.topic(topic_slug(document.uri), document.uri, atlas)]
     if document.kind == "index":
@@ -65,7 +66,7 @@ def _body(each: Drawn, uri: str, atlas: Atlas, id_: str | None, embedded: str = 
     texts = _texts(item, uri, atlas)
     return [
         _facts(item, uri, atlas),
-        _question(item, texts),
+        _question(each, texts),
         embedded,
         *_answers(each, texts, id_),
         *_proof(each.worked, uri, atlas, id_),
@@ -89,17 +90,20 @@ def _texts(item: Item, uri: str, atlas: Atlas) -> dict[str, list[str]]:
     printed = {g.name: g.printed for g in item.given} | {v.name: v.printed for v in item.values}
     values = values_by_name(item.values)
     texts: dict[str, list[str]] = {}
+    # What an entry of the glossary is about needs no link to itself.
+    seen = {short.text for short, _ in item.abbreviations}
     for section in item.sections:
         text = atlas.rebased(fill(section.prose, printed, values), item.id, uri)
-        texts.setdefault(section.heading, []).append(text)
+        texts.setdefault(section.heading, []).append(explain(text, uri, atlas, seen))
     return texts
 
 
-def _question(item: Item, texts: Mapping[str, list[str]]) -> str:
+def _question(each: Drawn, texts: Mapping[str, list[str]]) -> str:
     """What stands in the open."""
+    item = each.worked.item
     match item.kind:
         case "page":
-            return texts[""][0]
+            return place_figure(texts[""][0], markup.figure(each.panels))
         case "erratum":
             return f"**Claimed.** {texts['Claim'][0]}\n\n**True.** {texts['Correction'][0]}"
         case "true-false" | "spot-the-error":
@@ -144,7 +148,9 @@ def _answers(each: Drawn, texts: Mapping[str, list[str]], id_: str | None) -> li
             ]
         case "recall":
             return [solution("Answer", texts["Back"][0])]
-    return figure
+        case "erratum":
+            return figure
+    return []
 
 
 def _answer(item: Item) -> list[str]:

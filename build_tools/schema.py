@@ -91,6 +91,12 @@ BLOCK = (
     Key("errata", "[key, ...]", "Entries of the errata page that this item rests on.", ITEM_KINDS),
     Key("aliases", "[id, ...]", "Earlier ids of this item."),
     Key("embed", "id", "Shows the item with this id here as well.", ("page",)),
+    Key(
+        "abbreviations",
+        "{KL: Kullback-Leibler}",
+        "What short forms stand for. The first use of each in every item links here.",
+        ("page",),
+    ),
 )
 
 CHECK = (

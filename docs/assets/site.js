@@ -1,6 +1,6 @@
 // @ts-check
 // Every page works without this script. It opens what a link or a search hit leads into, lets the keyboard reach
-// what scrolls sideways, and copies formulas as TeX. A classic script, so that it also runs in pages opened from disk.
+// what scrolls sideways, hides tooltips on Escape, and copies formulas as TeX. A classic script, so that it also runs in pages opened from disk.
 (() => {
   "use strict";
 
@@ -71,6 +71,15 @@
     event.preventDefault();
   }
 
+  /**
+   * Escape takes a tooltip away without moving pointer or focus; Material has no key for that.
+   * @param {KeyboardEvent} event
+   */
+  function hideTooltips(event) {
+    if (event.key !== "Escape") return;
+    for (const tip of document.querySelectorAll(".md-tooltip2--active")) tip.classList.remove("md-tooltip2--active");
+  }
+
   addEventListener("hashchange", followHash);
   document.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
@@ -83,6 +92,7 @@
   addEventListener("resize", markScrollers);
   document.addEventListener("toggle", markScrollers, true);
   document.addEventListener("copy", copyTex);
+  document.addEventListener("keydown", hideTooltips);
 
   followHash();
 })();

@@ -67,6 +67,35 @@ def test_the_keyboard_opens_a_hint(show, site):
     assert is_open(shown, "ex-2-1-hint-1")
 
 
+def test_the_keyboard_reaches_what_an_abbreviation_stands_for(show, site):
+    page = show(site / "exercises/level-2.html").page
+    link = page.locator("a.abbreviation", has_text="PPO").first
+    tip = page.get_by_role("tooltip", name="Proximal Policy Optimization")
+
+    link.focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    tip.wait_for()
+    assert (
+        page.locator(f"#{link.get_attribute('aria-describedby')}").text_content()
+        == "Proximal Policy Optimization"
+    )
+    page.keyboard.press("Escape")
+    page.locator(".md-tooltip2--active").wait_for(state="detached")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/learn/glossary.html#glossary-ppo")
+
+
+def test_an_abbreviation_is_explained_without_scripts(show, site):
+    link = (
+        show(site / "exercises/level-2.html", scripts=False)
+        .page.locator("a.abbreviation", has_text="PPO")
+        .first
+    )
+
+    assert link.get_attribute("title") == "Proximal Policy Optimization"
+
+
 @pytest.fixture
 def results(show, site):
     """What the search finds, from a page opened from disk."""
