@@ -45,6 +45,7 @@ from ppo_core.entropies import entropy, token_logprobs
 from ppo_core.kl import kl_k1, kl_k2, kl_k3, kl_penalty
 from ppo_core.masking import masked_mean, masked_sum
 from ppo_core.objectives import ppo_objective
+from ppo_core.packing import sequence_ids_from_lengths
 from ppo_core.policy import policy_loss
 from ppo_core.preferences import dpo_loss, implicit_reward, preference_probability, reward_model_loss
 from ppo_core.ratios import log_ratio, ratio
@@ -76,6 +77,7 @@ __all__ = [
     "preference_probability",
     "ratio",
     "reward_model_loss",
+    "sequence_ids_from_lengths",
     "shaped_rewards",
     "surrogate",
     "token_logprobs",

@@ -116,6 +116,25 @@ def token_ids(name: str, x: Tensor) -> None:
         raise TypeError(f"{name} must be an int64 tensor, got {x.dtype}; write {name}.long()")
 
 
+def sequences(sequence_ids: Tensor | None, name: str, x: Tensor) -> None:
+    """Check that `sequence_ids`, where given, numbers the tokens of `x`, which the caller knows as `name`."""
+    if sequence_ids is None:
+        return
+    token_ids("sequence_ids", sequence_ids)
+    same_shape({name: x, "sequence_ids": sequence_ids})
+    tokens_last("sequence_ids", sequence_ids)
+
+
+def lengths(name: str, x: Tensor) -> None:
+    """Check that `x` holds the places where sequences begin and end: whole numbers in one dimension."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}; write torch.tensor({name})")
+    if x.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"{name} must be an int64 or int32 tensor, got {x.dtype}; write {name}.long()")
+    if x.ndim != 1 or x.numel() == 0:
+        raise ValueError(f"{name} must have the shape [N + 1] for N sequences, got {list(x.shape)}")
+
+
 def number(name: str, value: float) -> None:
     """Check that a hyper-parameter is a plain number: a tensor would hide a sync, a bool is a slip."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -1,7 +1,7 @@
 """The expression language a second time: run by Python's own `eval` on plain floats, without torch.
 
 The language is a subset of Python. A name of a value is replaced by the value's expression, down to the inputs;
-functions are those of tests/reference.py; `gradient` becomes a central difference.
+functions are those of tests/reference/; `gradient` becomes a central difference.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""What holds for every public function, run over samples.py."""
+"""What holds for every public function, run over the samples."""
 
 import pytest
 import torch
@@ -80,11 +80,11 @@ def test_what_lies_under_the_mask_touches_neither_value_nor_gradient(sample, poi
     clean = tensors_of(sample, (4, 5), device)
     assert not clean["mask"].all(), "nothing is under the mask"
     expected = run(sample, clean)
-    for name in set(sample.tensors) - {"mask", sample.per_answer}:
+    # No token is NaN; -100 is the usual mark of one that does not count.
+    fillers = {**dict.fromkeys(sample.numbers, poison), "tokens": -100}
+    for name in set(sample.tensors) & fillers.keys() - set(sample.per_answer):
         uncounted = ~sample.covers(name, clean["mask"])
-        # No token is NaN; -100 is the usual mark of one that does not count.
-        filler = -100 if name == "tokens" else poison
-        same(run(sample, {**clean, name: clean[name].masked_fill(uncounted, filler)}), expected)
+        same(run(sample, {**clean, name: clean[name].masked_fill(uncounted, fillers[name])}), expected)
     # 0 on uncounted tokens, in the result and in the gradient.
     if not sample.reduces:
         assert (expected[0][~clean["mask"]] == 0).all()
@@ -92,13 +92,13 @@ def test_what_lies_under_the_mask_touches_neither_value_nor_gradient(sample, poi
         assert (gradient[~sample.covers(name, clean["mask"])] == 0).all()
 
 
-@MASKED
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if s.masked and not s.points_at_tokens], ids=str)
 def test_a_mask_selects(sample, device):
     if sample.by_token:
         # One row with holes: its meaning is the row without them.
         tensors = tensors_of(sample, (1, 6), device)
         mask = tensors["mask"]
-        packed = {n: t if n == sample.per_answer else t[mask][None] for n, t in tensors.items()}
+        packed = {n: t if n in sample.per_answer else t[mask][None] for n, t in tensors.items()}
         expected, result = sample(packed), sample(tensors)
         same(result if sample.reduces else result[mask][None], expected)
         return
@@ -113,7 +113,7 @@ def test_a_mask_selects(sample, device):
 def test_a_nan_on_a_counted_token_surfaces(sample, device):
     clean = tensors_of(sample, (2, 3), device)
     assert not run(sample, clean)[0].isnan().any()
-    for name in set(sample.tensors) - {"mask", "tokens"}:
+    for name in sample.numbers:
         poisoned = torch.full_like(clean[name], torch.nan)
         if sample.masked:
             poisoned = torch.where(sample.covers(name, clean["mask"]), poisoned, clean[name])

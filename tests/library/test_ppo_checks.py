@@ -31,7 +31,7 @@ from ppo_core import (
     whiten,
 )
 
-from .samples import SAMPLES, tensors_of
+from .samples import KINDS, SAMPLES, tensors_of
 
 ONE, TWO, MASK = torch.ones(2, 3), torch.ones(2), torch.ones(2, 3, dtype=torch.bool)
 EPSILON = (
@@ -175,7 +175,7 @@ def test_every_tensor_is_checked(sample):
     for name, tensor in good.items():
         with pytest.raises(TypeError, match=f"^{name} must be a torch.Tensor, got list"):
             sample({**good, name: tensor.tolist()})
-        wrong = {"mask": "a bool", "tokens": "an int64"}.get(name, "a floating-point")
+        wrong = {torch.bool: "a bool", torch.int64: "an int64"}.get(KINDS.get(name), "a floating-point")
         with pytest.raises(TypeError, match=f"^{name} must be {wrong} tensor"):
             sample({**good, name: tensor.int()})
         if len(good) == 1:

@@ -1,0 +1,94 @@
+"""Plain-float twins of every public function of ppo_core and lab: the second opinion.
+
+Each twin has the name and the argument names of its original, takes plain floats and nested lists of them,
+and is written from the formula, with loops and the `math` module alone. Nothing here imports torch or the
+library. Speed and overflow are no concern, except where a test needs the value at an overflow.
+"""
+
+# The twins are imported here for those who import the package.
+# ruff: noqa: F401
+
+from reference.advantages import (
+    discounted_returns,
+    gae,
+    group_relative,
+    leave_one_out,
+    whiten,
+)
+from reference.aggregation import (
+    aggregate,
+    masked_mean,
+    masked_sum,
+)
+from reference.kl import (
+    kl_k1,
+    kl_k2,
+    kl_k3,
+    kl_penalty,
+)
+from reference.lab_bandit import (
+    best_baseline,
+    exact_policy_gradient,
+    expected_reward,
+    policy_gradient_mean,
+    policy_gradient_variance,
+)
+from reference.lab_chains import (
+    answer_gradient,
+    answer_value,
+    gae_bias,
+    gae_gradient,
+    gae_variance,
+)
+from reference.lab_drift import (
+    ratio_after_steps,
+    repeated_steps,
+)
+from reference.lab_gradients import (
+    entropy_gradient,
+    kl_gradient,
+    sampled_kl_gradient,
+)
+from reference.lab_mismatch import (
+    precision_ratio,
+    temperature_ratio,
+)
+from reference.lab_optimum import (
+    dpo_minimiser,
+    kl_divergence,
+    kl_objective,
+    kl_regularised_optimum,
+    proxy_and_true,
+)
+from reference.lab_reweighting import (
+    sequence_ratio_estimate,
+    token_ratio_estimate,
+)
+from reference.logits import (
+    entropy,
+    token_logprobs,
+)
+from reference.objectives import (
+    ppo_objective,
+)
+from reference.policy import (
+    clip_ratio,
+    clipped_surrogate,
+    log_ratio,
+    policy_loss,
+    ratio,
+    surrogate,
+)
+from reference.preferences import (
+    dpo_loss,
+    implicit_reward,
+    preference_probability,
+    reward_model_loss,
+)
+from reference.rewards import (
+    shaped_rewards,
+)
+from reference.values import (
+    clipped_value_loss,
+    value_loss,
+)

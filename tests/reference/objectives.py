@@ -1,0 +1,19 @@
+"""The whole objective."""
+
+from reference.aggregation import aggregate
+from reference.lists import each
+from reference.policy import policy_loss
+
+
+def ppo_objective(
+    logprobs, old_logprobs, ref_logprobs, advantages, values, returns, entropies, mask,
+    *, epsilon, value_coef, entropy_coef, beta, mode, denominator=None,
+):  # fmt: skip
+    def reduced(losses):
+        return aggregate(losses, mask, mode=mode, denominator=denominator)
+
+    policy = reduced(policy_loss(logprobs, old_logprobs, advantages, epsilon=epsilon))
+    value = reduced(each(lambda V, R: 0.5 * (V - R) ** 2, values, returns))
+    entropy = reduced(entropies)
+    kl = reduced(each(lambda new, ref: 0.5 * (new - ref) ** 2, logprobs, ref_logprobs))
+    return [policy + value_coef * value - entropy_coef * entropy + beta * kl, policy, value, entropy, kl]
