@@ -79,6 +79,14 @@ def test_rewards_further_apart_than_is_allowed(rewards):
         dpo_minimiser(tensor([0.5, 0.5]), tensor(rewards), beta=10.0)
 
 
+def test_the_search_goes_on_while_any_logit_moves():
+    """The middle one of three evenly spread rewards is right from the start."""
+    found = dpo_minimiser(torch.full((3,), 1 / 3).double(), tensor([2.0, 0.0, -2.0]), beta=1.0)
+
+    # e^2, 1 and e^-2 over their sum, 8.524391
+    torch.testing.assert_close(found, tensor([0.8668133, 0.1173104, 0.0158762]), atol=1e-6, rtol=0)
+
+
 def test_rewards_as_far_apart_as_is_allowed():
     ref = tensor([0.5, 0.5])
     found = dpo_minimiser(ref, tensor([20.0, 0.0]), beta=10.0)
