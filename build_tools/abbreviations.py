@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from build_tools.atlas import Atlas, relative
 from build_tools.prose import LINK, code_and_maths
 
-# Where no link may begin: links, HTML tags, footnotes' names, and headings, which tables of contents repeat.
+# Where no link may begin: links, HTML tags, what is quoted (titles of papers), footnotes' names, and headings, which
+# tables of contents repeat.
 _CLOSED = (
     LINK,
     re.compile(r"<[^<>]*>"),
+    re.compile(r'"[^"\n]*"|“[^”\n]*”'),
     re.compile(r"^#{1,6}\s.*$", re.MULTILINE),
     re.compile(r"\[\^[^\]]*\]:?"),
 )

@@ -1,5 +1,6 @@
 """Reads the YAML block of an item into typed fields."""
 
+import builtins
 import keyword
 import math
 import re
@@ -108,11 +109,11 @@ def _new_name(name: Word, report: Report) -> bool:
             "bad-name",
             f'"{name.text}" cannot be a name; use letters, digits and _, starting with a letter',
         )
-    elif name.text in language.RESERVED or keyword.iskeyword(name.text):
+    elif name.text in language.RESERVED or keyword.iskeyword(name.text) or hasattr(builtins, name.text):
         report(
             name.place,
             "bad-name",
-            f'"{name.text}" has a meaning of its own in expressions; choose another name, like {name.text}_0',
+            f'"{name.text}" has a meaning of its own in expressions or in Python; choose another name, like {name.text}_0',
         )
     else:
         return True

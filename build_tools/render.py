@@ -1,6 +1,7 @@
 """render: Drawn -> Page. Strings in, strings out: ordinary Markdown with raw HTML where Markdown has no word for it."""
 
 import html
+import re
 from collections.abc import Mapping
 
 from build_tools import listing, markup
@@ -194,17 +195,22 @@ _EXECUTED = (
 )
 
 
+def _breakable(code: str) -> str:
+    """Code that may break after a bracket or an underscore, and so not inside a word on a phone."""
+    return re.sub(r"[(\[_]", r"\g<0><wbr>", html.escape(code))
+
+
 def _evidence(worked: Worked) -> str:
     rows = []
     for check, outcome in zip(worked.item.checks, worked.outcome.checks, strict=True):
-        change = f"<code>{html.escape(check.instead.text)}</code>" if check.instead else ""
+        change = f"<code>{_breakable(check.instead.text)}</code>" if check.instead else ""
         if outcome.changes:
             changes = ", ".join(f"{name} = {shown(number)}" for name, number in outcome.changes.items())
             change = f"with <code>{html.escape(changes)}</code>"
         rows.append(
             "<li>"
             f'<p class="check-claim">{html.escape(check.claim.text)}.</p>'
-            f'<p class="check-call"><code>{html.escape(check.holds.text)}</code></p>'
+            f'<p class="check-call"><code>{_breakable(check.holds.text)}</code></p>'
             f'<p class="check-result holds"><strong>Holds:</strong> {html.escape(outcome.result.text)}</p>'
             '<p class="check-result fails"><strong>Fails, as it must,</strong> '
             f"{change}: {html.escape(outcome.counter.text)}</p>"

@@ -93,7 +93,8 @@ class _Writer:
         comment = f"  # {shown(result)}"
         if len(line) > _WIDTH:
             line = f"{name} = {_broken(node)}"
-        return line + comment
+        last = line.rsplit("\n", 1)[-1]
+        return line + comment if len(last + comment) <= _WIDTH else f"{line}\n{comment.strip()}"
 
     def rewrite(self, node: ast.expr) -> ast.expr:
         match node:

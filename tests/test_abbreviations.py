@@ -45,6 +45,7 @@ def page(project):
         ("$KL$ and KL", f"$KL$ and {KL}"),
         ("[the KL](#card) and KL", f"[the KL](#card) and {KL}"),
         ('<span title="KL">x</span> KL', f'<span title="KL">x</span> {KL}'),
+        ('"RL with KL" or KL', f'"RL with KL" or {KL}'),
         ("AKL, KLs, KL2 and kl", "AKL, KLs, KL2 and kl"),
         ("TD3", '[TD3](words.md#td "three times that"){ .abbreviation }'),
     ],

@@ -250,9 +250,9 @@ def test_kl_estimators_and_their_gradients():
     (values, text), (gradients, _) = kl_estimators()
     # x is the log-ratio to the reference; d = -x
     expected = {
-        "k1": (lambda x: x, lambda x: 1),
-        "k2": (lambda x: x * x / 2, lambda x: x),
-        "k3": (lambda x: math.exp(-x) - 1 + x, lambda x: 1 - math.exp(-x)),
+        "k₁": (lambda x: x, lambda x: 1),
+        "k₂": (lambda x: x * x / 2, lambda x: x),
+        "k₃": (lambda x: math.exp(-x) - 1 + x, lambda x: 1 - math.exp(-x)),
     }
     for figure, which in ((values, 0), (gradients, 1)):
         drawn = lines(figure)
@@ -268,7 +268,7 @@ def test_kl_estimators_and_their_gradients():
 def test_kl_estimators_are_told_apart_without_colour():
     (figure, _), _ = kl_estimators()
     styles = {line.get_label(): line._dash_pattern for line in figure.axes[0].get_lines()}
-    assert len({str(styles[name]) for name in ("k1", "k2", "k3")}) == 3
+    assert len({str(styles[name]) for name in ("k₁", "k₂", "k₃")}) == 3
 
 
 def test_baseline_variance_is_the_parabola():
@@ -298,7 +298,7 @@ def test_token_rewards_are_the_leash_and_the_score():
     bars = [(bar.get_height(), bar.get_facecolor()) for bar in figure.axes[0].patches]
     assert [height for height, _ in bars] == pytest.approx([*leash, 1.0], abs=1e-12)
     # 0.2 log 3 = 0.220; 0.2 log 1.25 = 0.045; 0.2 log 1.5 = 0.081; 1 - 0.2 log 2.5 = 0.817
-    assert {"0", "−0.22", "0.045", "−0.081", "0.817"} <= set(words(figure))
+    assert {"0", "−0.22", "0.045", "−0.081", "both: 0.817"} <= set(words(figure))
     assert text == (
         "The rewards of the 5 tokens of one answer are 0, −0.22, 0.045, −0.081, 0.817. Every token pays the leash; "
         "the score of 1 is added at the last. Together they make 0.561."
@@ -320,7 +320,7 @@ def test_dpo_margin_is_the_logistic_loss():
     drawn = lines(figure)
     margins, losses = drawn["loss"]
     assert losses == pytest.approx([math.log1p(math.exp(-m)) for m in margins], abs=1e-12)
-    assert drawn["weight of its gradient"][1] == pytest.approx(
+    assert drawn["weight of the pair"][1] == pytest.approx(
         [1 / (1 + math.exp(m)) for m in margins], abs=1e-12
     )
     # log(1 + e^-0.5) = 0.4741; 1 / (1 + e^0.5) = 0.3775

@@ -72,9 +72,9 @@ def test_signs_of_html_are_shown_and_not_obeyed(pages):
     text = pages({"cards.md": HEAD + card("card", keys, "{=x}")})["cards.md"]
 
     assert "A &amp; B &gt; C." in text
-    assert "<code>surrogate(x, 3) &lt; 7</code>" in text
+    assert "<code>surrogate(<wbr>x, 3) &lt; 7</code>" in text
     assert "<strong>Holds:</strong> 6 &lt; 7" in text
-    assert "<code>surrogate(x, 3) &gt; 7</code>: 6 &gt; 7" in text
+    assert "<code>surrogate(<wbr>x, 3) &gt; 7</code>: 6 &gt; 7" in text
 
 
 def test_an_erratum_names_who_rests_on_it(pages):

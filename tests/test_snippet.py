@@ -28,11 +28,12 @@ def default_dtype():
 
 
 def comments(code: str) -> dict[str, object]:
-    """What stands beside each name, where anything does."""
+    """What stands beside each name, or under it, where anything does."""
     found = {}
-    lines = code.split("\n")
+    lines = [*code.split("\n"), ""]
     for statement in ast.parse(code).body:
-        match = re.search(r"  # (.*)$", lines[statement.end_lineno - 1])
+        beside, under = lines[statement.end_lineno - 1 : statement.end_lineno + 1]
+        match = re.search(r"  # (.*)$", beside) or re.fullmatch(r"# (.*)", under)
         if isinstance(statement, ast.Assign) and match:
             found[statement.targets[0].id] = json.loads(match[1])
     return found

@@ -10,6 +10,7 @@ from lab.figures.lines import Line, draw_lines, grid, steps
 
 DRIFT = 1.5  # The log-ratios of the KL figure reach this far to both sides.
 ESTIMATORS = {"k1": ppo_core.kl_k1, "k2": ppo_core.kl_k2, "k3": ppo_core.kl_k3}
+SHOWN = {"k1": "k₁", "k2": "k₂", "k3": "k₃"}
 DASHES = {"k1": (5, 2.5), "k2": (), "k3": (1.5, 1.5)}
 
 
@@ -27,7 +28,7 @@ def kl_estimators() -> list[tuple[Figure, str]]:
         values[name], gradients[name] = value.tolist(), gradient.tolist()
     return [
         _draw_estimators("Value", "estimate, in nats", drift.tolist(), values),
-        _draw_estimators("Gradient", "gradient", drift.tolist(), gradients),
+        _draw_estimators("Gradient", "slope in the log-ratio", drift.tolist(), gradients),
     ]
 
 
@@ -52,7 +53,7 @@ def _draw_estimators(
     draw_lines(
         axes,
         [
-            Line(name, drift, ys, drawing.KL, DASHES[name], part=(0.02, 0.22), above=above)
+            Line(SHOWN[name], drift, ys, drawing.KL, DASHES[name], part=(0.02, 0.22), above=above)
             for name, ys in results.items()
             for above in [name == order[2] or (name == order[1] and ys[0] < 0)]
         ],

@@ -11,7 +11,7 @@ from lab.figures.lines import Line, draw_lines, grid, steps
 
 @drawing.own_style()
 def dpo_margin(*, mark: float | None = None) -> list[tuple[Figure, str]]:
-    """Draw the DPO loss of one pair, and the weight of its gradient, over the implicit reward margin.
+    """Draw the DPO loss of one pair, and the weight with which it pulls, over the implicit reward margin.
 
     Args:
         mark: a margin in [-4, 4], marked on both lines.
@@ -46,12 +46,12 @@ def dpo_margin(*, mark: float | None = None) -> list[tuple[Figure, str]]:
         taken.append(drawing.disc(axes, mark, height))
     lines = [
         Line("loss", margins, loss, drawing.INK, part=(0.1, 0.4)),
-        Line("weight of its gradient", margins, weight, drawing.INK, (5, 2.5), part=(0.0, 0.3), above=False),
+        Line("weight of the pair", margins, weight, drawing.INK, (5, 2.5), part=(0.0, 0.3), above=False),
     ]
     taken = draw_lines(axes, lines, taken)
     text = (
         f"Over a margin from −4 through 0 to 4 the loss of a pair falls from {number(round(loss[0], 3))} through "
-        f"{number(round(loss[40], 3))} to {number(round(loss[-1], 3))}, and the weight of its gradient from "
+        f"{number(round(loss[40], 3))} to {number(round(loss[-1], 3))}, and the weight with which it pulls from "
         f"{number(round(weight[0], 3))} through {number(round(weight[40], 3))} to {number(round(weight[-1], 3))}."
     )
     if mark is not None:

@@ -52,7 +52,9 @@ def token_rewards(
         side = 1 if whole >= 0 else -1
         point = axes.transData.transform([(t, max(ends) if whole >= 0 else min(ends))])
         where = drawing.spots(point, [(0, side)], (5,))
-        drawing.write(axes, number(round(whole, 3)), where, taken, drawing.INK)
+        words = number(round(whole, 3))
+        # The last bar has two parts: its number is what they come to.
+        drawing.write(axes, f"both: {words}" if t == count else words, where, taken, drawing.INK)
     said = ", ".join(number(round(value, 3)) for value in rewards)
     total = number(round(sum(rewards), 3))
     return [
