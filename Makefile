@@ -4,8 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# The libraries that ours is compared with: an environment of their own.
+PEERS := build/peers-venv
 
-.PHONY: site test serve check slow bench format clean
+.PHONY: site test serve check slow bench parity format clean
 
 site: $(READY)  ## Build site/ and print the page to open
 	@$(BIN)/python -m build_tools site
@@ -29,6 +31,9 @@ slow: $(READY)  ## What takes longer than the tests may: all mutants, benchmarks
 bench: $(READY)  ## Time the build beside plain MkDocs
 	@$(BIN)/python benchmarks/build.py
 
+parity: $(READY) $(PEERS)/.ready  ## Compare ppo_core with the libraries that do the same; write the pages about it
+	@$(BIN)/python -m benchmarks.parity $(PEERS)/bin/python
+
 format: $(READY)  ## Put the code into the one format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -39,3 +44,7 @@ clean:  ## Remove everything that can be made again
 $(READY): pyproject.toml constraints.txt scripts/setup.py
 	@$(PYTHON) scripts/setup.py $(VENV)
 	@touch $(READY)
+
+$(PEERS)/.ready: benchmarks/parity/peers.txt benchmarks/parity/environment.py
+	@$(PYTHON) benchmarks/parity/environment.py $(PEERS)
+	@touch $(PEERS)/.ready

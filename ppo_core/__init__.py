@@ -39,48 +39,81 @@ bfloat16 inputs are computed in float32 and the result is float32; float64 stays
 its arguments, waits for the device or breaks a compiled graph.
 """
 
-from ppo_core.advantages import discounted_returns, gae, group_relative, leave_one_out, whiten
-from ppo_core.aggregation import aggregate
+from ppo_core.aggregation import aggregate, batch_count
+from ppo_core.cispo import cispo_loss
+from ppo_core.controllers import adapt_beta
+from ppo_core.diagnostics import (
+    approximate_kl,
+    clip_fractions,
+    effective_sample_size,
+    explained_variance,
+    ratio_quantiles,
+)
+from ppo_core.distributions import full_kl
 from ppo_core.entropies import entropy, token_logprobs
+from ppo_core.groups import group_centred, group_relative, leave_one_out
+from ppo_core.hidden import hidden_logprobs
+from ppo_core.importance import masked_weights, truncated_weights
 from ppo_core.kl import kl_k1, kl_k2, kl_k3, kl_penalty
+from ppo_core.kl_losses import kl_loss
 from ppo_core.masking import masked_mean, masked_sum
 from ppo_core.objectives import ppo_objective
 from ppo_core.packing import sequence_ids_from_lengths
 from ppo_core.policy import policy_loss
 from ppo_core.preferences import dpo_loss, implicit_reward, preference_probability, reward_model_loss
-from ppo_core.ratios import log_ratio, ratio
+from ppo_core.ratios import log_ratio, ratio, sequence_ratio
+from ppo_core.returns import discounted_returns, gae
 from ppo_core.rewards import shaped_rewards
+from ppo_core.sequence_policies import sequence_policy_loss
 from ppo_core.surrogates import clip_ratio, clipped_surrogate, surrogate
 from ppo_core.values import clipped_value_loss, value_loss
+from ppo_core.whitening import reinforce_plus_plus, whiten
 
 __all__ = [
+    "adapt_beta",
     "aggregate",
+    "approximate_kl",
+    "batch_count",
+    "cispo_loss",
+    "clip_fractions",
     "clip_ratio",
     "clipped_surrogate",
     "clipped_value_loss",
     "discounted_returns",
     "dpo_loss",
+    "effective_sample_size",
     "entropy",
+    "explained_variance",
+    "full_kl",
     "gae",
+    "group_centred",
     "group_relative",
+    "hidden_logprobs",
     "implicit_reward",
     "kl_k1",
     "kl_k2",
     "kl_k3",
+    "kl_loss",
     "kl_penalty",
     "leave_one_out",
     "log_ratio",
     "masked_mean",
     "masked_sum",
+    "masked_weights",
     "policy_loss",
     "ppo_objective",
     "preference_probability",
     "ratio",
+    "ratio_quantiles",
+    "reinforce_plus_plus",
     "reward_model_loss",
     "sequence_ids_from_lengths",
+    "sequence_policy_loss",
+    "sequence_ratio",
     "shaped_rewards",
     "surrogate",
     "token_logprobs",
+    "truncated_weights",
     "value_loss",
     "whiten",
 ]

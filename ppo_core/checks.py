@@ -53,12 +53,15 @@ def token_mask(mask: Tensor, name: str, x: Tensor) -> None:
 
 def bool_mask(mask: Tensor) -> None:
     """Check that `mask` is a bool tensor."""
-    if not isinstance(mask, Tensor):
-        raise TypeError(f"mask must be a torch.Tensor, got {type(mask).__name__}; write torch.tensor(mask)")
-    if mask.dtype != torch.bool:
-        raise TypeError(
-            f"mask must be a bool tensor (True: the token counts), got {mask.dtype}; write mask.bool()"
-        )
+    flags("mask", mask, true="the token counts")
+
+
+def flags(name: str, x: Tensor, *, true: str) -> None:
+    """Check that `x` is a bool tensor, where True means `true`."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}; write torch.tensor({name})")
+    if x.dtype != torch.bool:
+        raise TypeError(f"{name} must be a bool tensor (True: {true}), got {x.dtype}; write {name}.bool()")
 
 
 def tokens_last(name: str, x: Tensor) -> None:
@@ -76,6 +79,16 @@ def per_answer(name: str, x: Tensor, tokens_name: str, tokens: Tensor, *, each: 
             f"{name} must have the shape of {tokens_name} without its last dimension, the tokens, got "
             f"{list(x.shape)} and {list(tokens.shape)}; give one {each} for each answer"
         )
+
+
+def per_sequence(
+    name: str, x: Tensor, tokens_name: str, tokens: Tensor, sequence_ids: Tensor | None, *, each: str
+) -> None:
+    """Check that `x` holds one number for each answer, or with `sequence_ids` a place for each token."""
+    if sequence_ids is None:
+        per_answer(name, x, tokens_name, tokens, each=each)
+    else:
+        same_shape({tokens_name: tokens, name: x})
 
 
 def group(name: str, x: Tensor) -> None:
@@ -101,11 +114,36 @@ def logits_and_mask(logits: Tensor, mask: Tensor | None) -> None:
 
 def without_vocabulary(name: str, x: Tensor, logits: Tensor) -> None:
     """Check that `x` has the shape of the logits without their vocabulary."""
-    if x.shape != logits.shape[:-1]:
+    without_last(name, x, "logits", logits, last="the vocabulary")
+
+
+def without_last(name: str, x: Tensor, whole_name: str, whole: Tensor, *, last: str) -> None:
+    """Check that `x` has the shape of another tensor without its last dimension, which is called `last`."""
+    if x.shape != whole.shape[:-1]:
         raise ValueError(
-            f"{name} must have the shape of logits without its last dimension, the vocabulary, got "
-            f"{list(x.shape)} and {list(logits.shape)}; nothing is broadcast: expand or index one of them first"
+            f"{name} must have the shape of {whole_name} without its last dimension, {last}, got "
+            f"{list(x.shape)} and {list(whole.shape)}; nothing is broadcast: expand or index one of them first"
         )
+
+
+def hidden_and_weight(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    """Check that hidden states fit an unembedding matrix, and that both fit its bias where there is one."""
+    floating("hidden", hidden)
+    floating("weight", weight)
+    if hidden.ndim == 0:
+        raise ValueError("hidden must have at least one dimension, the width, got []")
+    if weight.ndim != 2 or weight.shape[0] == 0 or weight.shape[1] != hidden.shape[-1]:
+        raise ValueError(
+            f"weight must have the shape [V, {hidden.shape[-1]}], a row of the width of hidden for each token of "
+            f"the vocabulary, got {list(weight.shape)}"
+        )
+    if bias is not None:
+        floating("bias", bias)
+        if bias.shape != weight.shape[:1]:
+            raise ValueError(
+                "bias must have the shape [V] where weight has [V, D], got "
+                f"{list(bias.shape)} and {list(weight.shape)}"
+            )
 
 
 def token_ids(name: str, x: Tensor) -> None:
@@ -152,6 +190,49 @@ def clip_width(epsilon: float) -> None:
         )
 
 
+def clip_band(epsilon: float, epsilon_high: float | None) -> None:
+    """Check both widths of the clip band: only the lower one has a limit, because a ratio is never below 0."""
+    clip_width(epsilon)
+    if epsilon_high is not None:
+        positive("epsilon_high", epsilon_high)
+
+
+def dual_clip(value: float | None) -> None:
+    """Check the cap on the ratio of bad tokens: above 1, or there is none."""
+    if value is None:
+        return
+    number("dual_clip", value)
+    if not 1 < value < float("inf"):
+        raise ValueError(
+            f"dual_clip must be finite and above 1, got {value}; it caps the ratio of bad tokens, which begins "
+            "at 1; 3 is usual"
+        )
+
+
+def largest_ratio(name: str, value: float) -> None:
+    """Check a bound on ratios from above: at least 1, or it would bind where nothing has changed."""
+    number(name, value)
+    if not 1 <= value < float("inf"):
+        raise ValueError(
+            f"{name} must be finite and at least 1, got {value}; it is the largest ratio itself, not its distance "
+            "from 1"
+        )
+
+
+def window(low_name: str, low: float, high_name: str, high: float) -> None:
+    """Check that two hyper-parameters are the ends of a window above 0."""
+    not_negative(low_name, low)
+    positive(high_name, high)
+    if low >= high:
+        raise ValueError(f"{high_name} must be above {low_name}, got {high} and {low}")
+
+
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Check that a named choice is one that there is."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
 def finite(name: str, value: float) -> None:
     """Check that a hyper-parameter is finite."""
     number(name, value)
@@ -187,6 +268,13 @@ def whole(name: str, value: float, *, least: int) -> None:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value}")
 
 
+def integer(name: str, value: int) -> None:
+    """Check that a hyper-parameter is an int, of either sign."""
+    number(name, value)
+    if not isinstance(value, int):
+        raise ValueError(f"{name} must be an int, got {value}")
+
+
 def freedom(ddof: float) -> None:
     """Check what is subtracted from the count in a variance: 0 or 1."""
     number("ddof", ddof)
@@ -194,6 +282,34 @@ def freedom(ddof: float) -> None:
         raise ValueError(
             f"ddof must be 0 (divide by the count) or 1 (divide by the count less one), got {ddof}"
         )
+
+
+def square_factor(factor: float) -> None:
+    """Check what a squared error is multiplied by: 0.5 or 1."""
+    number("factor", factor)
+    if factor not in (0.5, 1):
+        raise ValueError(f"factor must be 0.5 (half the squared error) or 1 (the whole of it), got {factor}")
+
+
+def denominator(value: float | Tensor) -> None:
+    """Check what a sum of losses is divided by: a number above 0, plain or as a tensor."""
+    if not isinstance(value, Tensor):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(
+                f"denominator must be a plain number or a tensor of shape [], got {type(value).__name__}; "
+                "write a float or an int, or take batch_count"
+            )
+        positive("denominator", value)
+        return
+    if value.dtype == torch.bool or value.is_complex():
+        raise TypeError(f"denominator must be a tensor of integers or floats, got {value.dtype}")
+    if value.ndim != 0:
+        raise ValueError(
+            f"denominator must be a plain number or a tensor of shape [], got {list(value.shape)}; "
+            "one number divides the whole sum"
+        )
+    if may_look(value):
+        positive("denominator", value.item())
 
 
 def may_look(x: Tensor) -> bool:

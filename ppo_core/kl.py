@@ -11,7 +11,7 @@ average runs over samples that themselves depend on the policy:
 | k3 | the divergence, never negative | the gradient of $\mathrm{KL}(\pi_\text{ref} \Vert \pi_\theta)$ |
 
 So k1 belongs in the reward, where it needs no gradient; in a loss it does nothing on average. `lab` proves
-the table by enumeration.
+the table by enumeration; `kl_loss` gives each value the gradient that is asked for.
 """
 
 import torch
@@ -114,15 +114,16 @@ def kl_k3(logprobs: Tensor, ref_logprobs: Tensor, *, mask: Tensor | None = None)
 
     Returns:
         The estimate per token, same shape, in nats, float32 or wider; 0 on uncounted tokens. It is infinite
-        where $e^d$ overflows, at about $d = 88$ in float32.
+        where $e^d$ overflows, at about $d = 88$ in float32 and $d = 709$ in float64.
 
     Raises:
         TypeError: A tensor is not floating point or `mask` is not bool.
         ValueError: The shapes differ.
 
     Gradient:
-        Into `logprobs` alone: $1 - e^d$. In a loss its average over the policy is the gradient of the
-        *forward* divergence $\mathrm{KL}(\pi_\text{ref} \Vert \pi_\theta)$.
+        Into `logprobs` alone: $1 - e^d$, minus infinity where $e^d$ overflows, never NaN for finite inputs. In
+        a loss its average over the policy is the gradient of the *forward* divergence
+        $\mathrm{KL}(\pi_\text{ref} \Vert \pi_\theta)$.
 
     Source:
         Schulman, "Approximating KL Divergence", 2020, $k_3$; Shao et al., "DeepSeekMath", 2024, equation 4.
@@ -135,15 +136,7 @@ def kl_k3(logprobs: Tensor, ref_logprobs: Tensor, *, mask: Tensor | None = None)
         >>> kl_k3(torch.zeros(1), torch.tensor([1e-4])).item()
         5.000e-09
     """
-    d = -_drift(logprobs, ref_logprobs, mask)
-    small = d.abs() < SERIES_RADIUS
-    # The series is not evaluated at a large d: its powers could overflow, and the gradient 0 times infinity
-    # is NaN.
-    x = torch.where(small, d, 0.0)
-    series = torch.ones_like(x)
-    for n in range(SERIES_DEGREE, 2, -1):
-        series = 1 + series * x / n
-    return torch.where(small, x * x / 2 * series, torch.expm1(d) - d)
+    return exp_remainder(-_drift(logprobs, ref_logprobs, mask))
 
 
 def kl_penalty(logprobs: Tensor, ref_logprobs: Tensor, *, beta: float) -> Tensor:
@@ -187,3 +180,15 @@ def _drift(logprobs: Tensor, ref_logprobs: Tensor, mask: Tensor | None) -> Tenso
     if mask is not None:
         checks.token_mask(mask, "logprobs", logprobs)
     return counted(log_ratio(logprobs, ref_logprobs), mask)
+
+
+def exp_remainder(d: Tensor) -> Tensor:
+    """Return $e^d - 1 - d$ with all its digits, near 0 too."""
+    small = d.abs() < SERIES_RADIUS
+    # The series is not evaluated at a large d: its powers could overflow, and the gradient 0 times infinity
+    # is NaN.
+    x = torch.where(small, d, 0.0)
+    series = torch.ones_like(x)
+    for n in range(SERIES_DEGREE, 2, -1):
+        series = 1 + series * x / n
+    return torch.where(small, x * x / 2 * series, torch.expm1(d) - d)

@@ -37,13 +37,17 @@ def ppo_objective(
     entropy_coef: float,
     beta: float,
     mode: str,
-    denominator: float | None = None,
+    denominator: float | Tensor | None = None,
+    epsilon_high: float | None = None,
+    dual_clip: float | None = None,
+    sequence_ids: Tensor | None = None,
 ) -> Objective:
     r"""Add up the terms of PPO to the one loss that a trainer minimises.
 
     $$L = L_\text{policy} + c_V L_\text{value} - c_H H + \beta L_\text{KL}$$
 
-    with `policy_loss`, `value_loss`, the entropy and `kl_k2` per token, each reduced by `aggregate`.
+    with `policy_loss`, `value_loss` with the factor 0.5, the entropy and `kl_k2` per token, each reduced by
+    `aggregate`.
 
     The leash stands in the reward or in the loss, not in both: with `shaped_rewards`, `beta` is 0 here. In
     the loss it is k2, half the squared log-ratio, because the gradient is what a loss is for: averaged over
@@ -60,20 +64,25 @@ def ppo_objective(
         returns: What the critic should have said, same shape, in units of reward.
         entropies: Entropy of the trained policy at each token, same shape, in nats.
         mask: Bool, same shape. True: the token counts.
-        epsilon: Half-width of the clip band, strictly between 0 and 1.
+        epsilon: Width of the clip band below 1, strictly between 0 and 1.
         value_coef: Weight of the value term, $c_V$, at least 0, per unit of reward.
         entropy_coef: Weight of the entropy bonus, $c_H$, at least 0, in units of reward per nat.
         beta: Strength of the leash in the loss, at least 0, in units of reward per nat.
         mode: How tokens are reduced to one number, as in `aggregate`.
-        denominator: What the sums are divided by, as in `aggregate`.
+        denominator: What the sums are divided by, as in `aggregate`: a plain number, or a tensor of shape [].
+        epsilon_high: Width of the clip band above 1, as in `policy_loss`. Without it the band is as wide above
+            as below.
+        dual_clip: Cap on the ratio of bad tokens, as in `policy_loss`. Without it there is none.
+        sequence_ids: Number of each token's sequence in packed rows, int64, same shape. Without it each row is
+            one sequence.
 
     Returns:
         A named tuple of tensors of shape [], float32 or wider: `loss`, and the terms `policy`, `value`,
         `entropy` and `kl` without their coefficients.
 
     Raises:
-        TypeError: A tensor is not floating point, `mask` is not bool or a hyper-parameter is not a plain
-            number.
+        TypeError: A tensor is not floating point, `mask` is not bool, `sequence_ids` is not int64 or a
+            hyper-parameter is not a plain number.
         ValueError: The shapes differ or a hyper-parameter is out of range.
 
     Gradient:
@@ -117,11 +126,21 @@ def ppo_objective(
     checks.not_negative("entropy_coef", entropy_coef)
     checks.not_negative("beta", beta)
     terms = (
-        policy_loss(logprobs, old_logprobs, advantages, epsilon=epsilon, mask=mask),
-        value_loss(values, returns, mask=mask),
+        policy_loss(
+            logprobs,
+            old_logprobs,
+            advantages,
+            epsilon=epsilon,
+            epsilon_high=epsilon_high,
+            dual_clip=dual_clip,
+            mask=mask,
+        ),
+        value_loss(values, returns, factor=0.5, mask=mask),
         counted(entropies, mask),
         kl_k2(logprobs, ref_logprobs, mask=mask),
     )
-    policy, value, entropy, kl = (aggregate(x, mask, mode=mode, denominator=denominator) for x in terms)
+    policy, value, entropy, kl = (
+        aggregate(x, mask, mode=mode, denominator=denominator, sequence_ids=sequence_ids) for x in terms
+    )
     loss = policy + value_coef * value - entropy_coef * entropy + beta * kl
     return Objective(loss, policy, value, entropy, kl)

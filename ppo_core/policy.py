@@ -5,11 +5,8 @@ from torch import Tensor
 
 from ppo_core import checks
 from ppo_core.masking import counted
-from ppo_core.ratios import log_ratio
+from ppo_core.ratios import below_overflow, bounded_log_ratio
 from ppo_core.surrogates import clipped_surrogate
-
-# Any log-ratio above this is past every ceiling (1 + epsilon < 2), and its exponential still fits in float32.
-FAR_PAST_THE_CEILING = 80.0
 
 
 def policy_loss(
@@ -18,37 +15,52 @@ def policy_loss(
     advantages: Tensor,
     *,
     epsilon: float,
+    epsilon_high: float | None = None,
+    dual_clip: float | None = None,
+    log_bound: float | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     r"""Turn the clipped surrogate into a loss per token, to be minimised.
 
-    $$\ell_t = -\min\bigl(\rho_t A_t,\ \operatorname{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon)\, A_t\bigr),
+    $$\ell_t = -\min\bigl(\rho_t A_t,\ \operatorname{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon_\text{high})\,
+    A_t\bigr),
     \qquad \rho_t = \exp(\log \pi_\theta(a_t \mid s_t) - \log \pi_{\theta_\text{old}}(a_t \mid s_t))$$
 
     Right also where the exponential overflows: a token past the ceiling with $A_t \ge 0$ has the loss
-    $-(1 + \epsilon) A_t$ and the gradient 0. With $A_t < 0$ the loss grows with the ratio without limit, and
-    becomes infinite when the ratio does.
+    $-(1 + \epsilon_\text{high}) A_t$ and the gradient 0. With $A_t < 0$ the loss grows with the ratio without
+    limit, and becomes infinite when the ratio does. Two options limit it. `dual_clip`, $c$, stops it at
+    $-c A_t$. `log_bound` moves the log-ratio into [-`log_bound`, `log_bound`] before the exponential, for
+    either sign. Both kill the gradient beyond: nothing pulls such a token back.
 
     Args:
         logprobs: Log-probabilities of the sampled tokens under the trained policy, shape [...], in nats.
         old_logprobs: The same under the policy that sampled them, same shape, in nats.
         advantages: How much better than expected each token was, same shape, in units of reward.
-        epsilon: Half-width of the band, strictly between 0 and 1.
+        epsilon: Width of the band below 1, strictly between 0 and 1.
+        epsilon_high: Width of the band above 1, finite and above 0; it may pass 1. Without it the band is as
+            wide above as below.
+        dual_clip: $c$, the cap on the ratio of bad tokens, finite and above 1. Without it there is none.
+        log_bound: How far from 0 a log-ratio may be, finite and above 0, in nats. Without it there is no
+            bound.
         mask: Bool, same shape. True: the token counts. Without it every token counts.
 
     Returns:
         The loss per token, same shape, float32 or wider; 0 on uncounted tokens. Reduce it with `aggregate`.
 
     Raises:
-        TypeError: A tensor is not floating point, `mask` is not bool or `epsilon` is not a plain number.
-        ValueError: The shapes differ or `epsilon` is out of range.
+        TypeError: A tensor is not floating point, `mask` is not bool or a hyper-parameter is not a plain
+            number.
+        ValueError: The shapes differ or a hyper-parameter is out of range.
 
     Gradient:
-        Into `logprobs` alone: $-\rho_t A_t$ where the clip is not active, 0 where it is, 0 on uncounted
-        tokens whatever they hold.
+        Into `logprobs` alone: $-\rho_t A_t$ where no clip is active, 0 where the band, `dual_clip` or
+        `log_bound` is, 0 on uncounted tokens whatever they hold.
 
     Source:
-        Schulman et al., "Proximal Policy Optimization Algorithms", 2017, equation 7, negated.
+        Schulman et al., "Proximal Policy Optimization Algorithms", 2017, equation 7, negated; two widths: Yu
+        et al., "DAPO: An Open-Source LLM Reinforcement Learning System at Scale", 2025, section 3.1; dual
+        clip: Ye et al., "Mastering Complex Control in MOBA Games with Deep Reinforcement Learning", 2020,
+        equation 5.
 
     Examples:
         >>> import torch
@@ -66,10 +78,30 @@ def policy_loss(
     )
     if mask is not None:
         checks.token_mask(mask, "logprobs", logprobs)
-    log_rho = counted(log_ratio(logprobs, old_logprobs), mask)
-    advantages = counted(advantages, mask)
-    # A clipped token sends the gradient 0 back through the exponential, which multiplies it by the ratio: 0
-    # times infinity would be NaN. Past the ceiling the exact log-ratio no longer matters, so it is kept where
-    # exp is finite.
-    log_rho = torch.where(advantages >= 0, log_rho.clamp(max=FAR_PAST_THE_CEILING), log_rho)
-    return -clipped_surrogate(torch.exp(log_rho), advantages, epsilon=epsilon)
+    log_rho = counted(bounded_log_ratio(logprobs, old_logprobs, log_bound), mask)
+    return clipped_loss(
+        log_rho,
+        counted(advantages, mask),
+        epsilon=epsilon,
+        epsilon_high=epsilon_high,
+        dual_clip=dual_clip,
+    )
+
+
+def clipped_loss(
+    log_rho: Tensor,
+    advantages: Tensor,
+    *,
+    epsilon: float,
+    epsilon_high: float | None,
+    dual_clip: float | None = None,
+) -> Tensor:
+    """Return the negated clipped surrogate of log-ratios, right where their exponential overflows."""
+    # Past the ceiling the loss of a token with A >= 0 is flat. That of a bad token is so past the dual clip
+    # only; without one it is infinite where the ratio is.
+    safe = below_overflow(log_rho)
+    if dual_clip is None:
+        safe = torch.where(advantages >= 0, safe, log_rho)
+    return -clipped_surrogate(
+        torch.exp(safe), advantages, epsilon=epsilon, epsilon_high=epsilon_high, dual_clip=dual_clip
+    )

@@ -8,7 +8,9 @@ from benchmarks.parity.run import Plain
 FLOOR = 2e-6
 
 
-def differ(theirs: Plain, ours: Plain, tolerance: float, place: str = "") -> str | None:
+def differ(
+    theirs: Plain, ours: Plain, tolerance: float, place: str = "", *, floor: float = FLOOR
+) -> str | None:
     """Say where two results differ; None: nowhere. NaN equals NaN here, and no number."""
     if isinstance(theirs, list) != isinstance(ours, list):
         return f"{place or 'the result'}: one is a list and the other a number"
@@ -16,11 +18,11 @@ def differ(theirs: Plain, ours: Plain, tolerance: float, place: str = "") -> str
         if len(theirs) != len(ours):
             return f"{place or 'the result'}: {len(theirs)} and {len(ours)} elements"
         for index, pair in enumerate(zip(theirs, ours, strict=True)):
-            found = differ(*pair, tolerance, f"{place}[{index}]")
+            found = differ(*pair, tolerance, f"{place}[{index}]", floor=floor)
             if found:
                 return found
         return None
-    if same_number(theirs, ours, tolerance, FLOOR):
+    if same_number(theirs, ours, tolerance, floor):
         return None
     return f"{place or 'the result'}: theirs {theirs}, ours {ours}"
 

@@ -35,6 +35,8 @@ class Peer:
     title: str
     distribution: str
     names: str
+    # Names of arguments and settings: theirs, ours, and what else changes.
+    arguments: tuple[tuple[str, str, str], ...]
     pairs: tuple[Pair, ...]
 
 
@@ -43,6 +45,8 @@ def peers() -> tuple[Peer, ...]:
     """All peers, in the order of the pages."""
     from benchmarks.parity import rows
 
-    found = [importlib.import_module(f"{rows.__name__}.{m.name}").PEER for m in pkgutil.iter_modules(rows.__path__)]
+    found = [
+        importlib.import_module(f"{rows.__name__}.{m.name}").PEER for m in pkgutil.iter_modules(rows.__path__)
+    ]
     order = ("trl", "verl", "openrlhf", "torchtune", "torchrl", "rlax", "liger")
     return tuple(sorted(found, key=lambda peer: order.index(peer.name)))

@@ -35,6 +35,7 @@ def verl() -> dict[str, object]:
         "verl_F": torch_functional,
         "rollout_corr_helper": rollout_corr_helper,
         "AlgoConfig": AlgoConfig,
+        "ActorConfig": ActorConfig,
         "policy_loss_fn": loss_of,
         "unwhitened": lambda: _replaced(torch_functional, "masked_whiten", lambda x, mask: x),
         "np": numpy,
@@ -47,8 +48,15 @@ def openrlhf() -> dict[str, object]:
     package = types.ModuleType("openrlhf_models")
     package.__path__ = [f"{folder}/models"]
     sys.modules["openrlhf_models"] = package
+    # What makes experience runs on Ray and vLLM; its methods on tensors need neither.
+    for name in OF_THE_EXPERIENCE_MAKER:
+        sys.modules[name] = _StandIn(name)
+    maker = _from_file("openrlhf_experience_maker", f"{folder}/trainer/ppo_utils/experience_maker.py")
+    for name in OF_THE_EXPERIENCE_MAKER:
+        del sys.modules[name]
     controller = _from_file("openrlhf_kl_controller", f"{folder}/trainer/ppo_utils/kl_controller.py")
     return {
+        "maker": maker.RemoteExperienceMaker.__new__(maker.RemoteExperienceMaker),
         "loss": importlib.import_module("openrlhf_models.loss"),
         "utils": importlib.import_module("openrlhf_models.utils"),
         "kl_controller": controller,
@@ -59,6 +67,7 @@ def trl() -> dict[str, object]:
     import torch
     import trl.trainer.utils as utils
     from trl.experimental.ppo import ppo_trainer
+    from trl.trainer.grpo_config import GRPOConfig
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     def grpo_loss(
@@ -113,6 +122,7 @@ def trl() -> dict[str, object]:
     return {
         "utils": utils,
         "ppo_trainer": ppo_trainer,
+        "GRPOConfig": GRPOConfig,
         "grpo_loss": grpo_loss,
         "chunked_logprobs": utils._ChunkedLogProbFunction.apply,
     }
@@ -125,11 +135,14 @@ def torchtune() -> dict[str, object]:
     return {
         "rlhf": rlhf,
         "loss": loss,
-        "unwhitened": lambda: _replaced(importlib.import_module("torchtune.rlhf.rewards"), "whiten", lambda x, mask: x),
+        "unwhitened": lambda: _replaced(
+            importlib.import_module("torchtune.rlhf.rewards"), "whiten", lambda x, mask: x
+        ),
     }
 
 
 def torchrl() -> dict[str, object]:
+    from torchrl.data.llm import utils as llm_utils
     from torchrl.objectives.llm import grpo
     from torchrl.objectives.utils import _clip_value_loss, distance_loss
     from torchrl.objectives.value import functional
@@ -137,6 +150,7 @@ def torchrl() -> dict[str, object]:
     return {
         "functional": functional,
         "grpo": grpo,
+        "llm_utils": llm_utils,
         "distance_loss": distance_loss,
         "clip_value_loss": _clip_value_loss,
     }
@@ -171,6 +185,32 @@ LOADERS: dict[str, Callable[[], dict[str, object]]] = {
     "rlax": rlax,
     "liger": liger,
 }
+
+
+OF_THE_EXPERIENCE_MAKER = (
+    "ray",
+    "openrlhf",
+    "openrlhf.models",
+    "openrlhf.models.utils",
+    "openrlhf.trainer",
+    "openrlhf.trainer.ppo_utils",
+    "openrlhf.trainer.ppo_utils.experience",
+    "openrlhf.trainer.ppo_utils.length_penalty",
+    "openrlhf.trainer.ray",
+    "openrlhf.trainer.ray.launcher",
+    "openrlhf.utils",
+    "openrlhf.utils.logging_utils",
+    "openrlhf.utils.seqlen_balancing",
+)
+
+
+class _StandIn(types.ModuleType):
+    """A module in which each name is a function that does nothing."""
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *arguments, **keywords: None
 
 
 class _Anything(SimpleNamespace):

@@ -1,13 +1,10 @@
-"""Evaluate the code of one side of a row, and write its result as plain lists."""
+"""Evaluate the code of one side of a row, and give its result as plain lists."""
 
 import ast
-import inspect
 import math
 from collections.abc import Mapping
 
 import torch
-
-import ppo_core
 
 Plain = float | str | list
 
@@ -21,28 +18,6 @@ def evaluate(code: str, names: Mapping[str, object]) -> object:
     scope = dict(names)
     exec(compile(tree, "<row>", "exec"), scope)
     return eval(compile(ast.Expression(last.value), "<row>", "eval"), scope)
-
-
-def our_names() -> dict[str, object]:
-    """What our side of a row may call."""
-    return {name: getattr(ppo_core, name) for name in ppo_core.__all__} | {"torch": torch}
-
-
-def missing(code: str) -> str | None:
-    """Say what the code asks of ppo_core that is not there: a function or an argument of one; None: nothing."""
-    for node in ast.walk(ast.parse(code)):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-            continue
-        name = node.func.id
-        if name not in ppo_core.__all__:
-            if name not in {"sum", "zip", "range", "float", "list"}:
-                return f"ppo_core has no {name}"
-            continue
-        known = inspect.signature(getattr(ppo_core, name)).parameters
-        for keyword in node.keywords:
-            if keyword.arg not in known:
-                return f"{name} has no argument {keyword.arg}"
-    return None
 
 
 def result(code: str, names: Mapping[str, object], slope: str | None = None) -> dict[str, Plain]:
@@ -80,4 +55,3 @@ def plain(value: object) -> Plain:
     if isinstance(value, str):
         return value
     raise TypeError(f"a row must give numbers, got {type(value).__name__}")
-

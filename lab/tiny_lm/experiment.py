@@ -124,5 +124,9 @@ def results(seeds: Sequence[int], settings: Settings, *, bar: Callable = silent)
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that the numbers depend on."""
-    return {"python": platform.python_version(), "torch": torch.__version__}
+    """Return what the last digits, and with them the samples, depend on."""
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "machine": platform.machine(),
+    }

@@ -1,7 +1,7 @@
 """The model: a causal transformer in plain PyTorch, with two heads on one trunk.
 
 The one head gives the logits of the next token: with it the model is a policy. The other gives one number,
-the value of what has been said so far: with it the model is a critic. 48 wide, two layers, 61 thousand
+the value of what has been said so far: with it the model is a critic. 48 wide, two layers, 59 thousand
 parameters: small enough to be trained on one core in seconds.
 """
 

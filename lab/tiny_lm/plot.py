@@ -12,12 +12,12 @@ from lab.figures.lines import Line, draw_lines, grid
 def reward_and_kl(found: dict) -> list[tuple[drawing.Figure, str]]:
     """Draw the results of `experiment`; return two panels with what they show in words."""
     return [
-        _panel(found, "score", "mean reward of an answer", drawing.INK),
-        _panel(found, "kl", "KL to the reference, nats per answer", drawing.KL),
+        _panel(found, "score", "mean reward of an answer", "reward per answer", drawing.INK),
+        _panel(found, "kl", "mean KL to the reference, in nats,", "KL per answer, nats", drawing.KL),
     ]
 
 
-def _panel(found: dict, name: str, label: str, colour: str) -> tuple[drawing.Figure, str]:
+def _panel(found: dict, name: str, said: str, label: str, colour: str) -> tuple[drawing.Figure, str]:
     curves = [run["iterations"][name] for run in found["runs"]]
     median = [statistics.median(values) for values in zip(*curves, strict=True)]
     count = len(median)
@@ -28,7 +28,7 @@ def _panel(found: dict, name: str, label: str, colour: str) -> tuple[drawing.Fig
         x_label="iteration of PPO",
         y_label=label,
         x_ticks={x: str(x) for x in (1, count, *range(10, count, 10))},
-        y_ticks={last: number(last), 0.0: "0", round(high, 2): number(round(high, 2))},
+        y_ticks={last: number(last), 0.0: "0"},
         x_limits=(0.0, count + 1.0),
         y_limits=(low - 0.08 * (high - low), high + 0.12 * (high - low)),
     )
@@ -37,7 +37,7 @@ def _panel(found: dict, name: str, label: str, colour: str) -> tuple[drawing.Fig
     middle = Line("median", iterations, median, colour, part=(0.25, 0.75))
     draw_lines(axes, [middle], taken)
     return figure, (
-        f"{label[0].upper()}{label[1:]} over {count} iterations of PPO. The median of {len(curves)} seeds goes from "
+        f"The {said} over {count} iterations of PPO. The median of {len(curves)} seeds goes from "
         f"{number(first)} in the first iteration to {number(last)} in the last, where the seeds lie between "
         f"{number(round(min(curve[-1] for curve in curves), 2))} and "
         f"{number(round(max(curve[-1] for curve in curves), 2))}."

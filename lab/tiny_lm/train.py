@@ -107,7 +107,7 @@ def step(
         logprobs, rollout.logprobs, batch.advantages[rows], epsilon=settings.epsilon, mask=mask
     )
     value_term = clipped_value_loss(
-        values, rollout.values, batch.returns[rows], epsilon=settings.value_epsilon, mask=mask
+        values, rollout.values, batch.returns[rows], epsilon=settings.value_epsilon, factor=0.5, mask=mask
     )
     entropy_term = entropy(logits, mask=mask)
     # Three terms per token, reduced in the same way: each counted token of the minibatch weighs the same.

@@ -26,32 +26,50 @@ SECTIONS = ["Args:", "Returns:", "Raises:", "Gradient:", "Source:", "Examples:"]
 
 def test_the_public_names():
     assert ppo_core.__all__ == [
+        "adapt_beta",
         "aggregate",
+        "approximate_kl",
+        "batch_count",
+        "cispo_loss",
+        "clip_fractions",
         "clip_ratio",
         "clipped_surrogate",
         "clipped_value_loss",
         "discounted_returns",
         "dpo_loss",
+        "effective_sample_size",
         "entropy",
+        "explained_variance",
+        "full_kl",
         "gae",
+        "group_centred",
         "group_relative",
+        "hidden_logprobs",
         "implicit_reward",
         "kl_k1",
         "kl_k2",
         "kl_k3",
+        "kl_loss",
         "kl_penalty",
         "leave_one_out",
         "log_ratio",
         "masked_mean",
         "masked_sum",
+        "masked_weights",
         "policy_loss",
         "ppo_objective",
         "preference_probability",
         "ratio",
+        "ratio_quantiles",
+        "reinforce_plus_plus",
         "reward_model_loss",
+        "sequence_ids_from_lengths",
+        "sequence_policy_loss",
+        "sequence_ratio",
         "shaped_rewards",
         "surrogate",
         "token_logprobs",
+        "truncated_weights",
         "value_loss",
         "whiten",
     ]
@@ -96,9 +114,18 @@ def test_a_public_name_is_never_also_a_module(package):
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_tensors_come_first_and_hyper_parameters_are_named(function):
     for parameter in inspect.signature(function).parameters.values():
-        tensor = parameter.annotation is Tensor
+        # A bias is a tensor that a model may lack; it stands where torch's own functions have it.
+        tensor = parameter.annotation is Tensor or parameter.name == "bias"
         assert parameter.kind is (parameter.POSITIONAL_OR_KEYWORD if tensor else parameter.KEYWORD_ONLY)
-        assert tensor or parameter.annotation in (float, int, str, float | None, Tensor | None)
+        assert tensor or parameter.annotation in (
+            float,
+            int,
+            str,
+            float | None,
+            int | None,
+            float | Tensor | None,
+            Tensor | None,
+        )
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -208,11 +235,22 @@ def wrong_directions(folder):
     rank = {"checks": 0, "masking": 1, "ratios": 2, "surrogates": 3, "policy": 4, "kl": 4, "rewards": 5}
     rank |= {
         "aggregation": 2,
-        "advantages": 2,
+        "returns": 2,
+        "groups": 2,
+        "whitening": 3,
+        "packing": 1,
+        "sequence_policies": 5,
+        "cispo": 3,
+        "importance": 3,
+        "kl_losses": 5,
+        "distributions": 5,
+        "controllers": 3,
         "values": 2,
         "entropies": 2,
+        "hidden": 3,
         "preferences": 3,
         "objectives": 5,
+        "diagnostics": 5,
     }
     rank |= {"__init__": 6}
     wrong = []

@@ -10,6 +10,7 @@ import torch
 from lab import expected_reward, policy_gradient_mean, policy_gradient_variance
 from ppo_core import (
     aggregate,
+    clip_fractions,
     clipped_surrogate,
     dpo_loss,
     entropy,
@@ -33,10 +34,6 @@ ESTIMATORS = {"k1": kl_k1, "k2": kl_k2, "k3": kl_k3}
 NOT_YET = {
     "adaptive-kl",
     "adaptive-kl-bad",
-    "clip-asymmetric",
-    "clip-fraction-sign",
-    "dual-clip",
-    "dual-clip-large",
 }
 
 
@@ -64,6 +61,27 @@ def per_logprob(ratio, advantage, epsilon):
     old = torch.zeros_like(logprobs)
     loss = policy_loss(logprobs, old, torch.full_like(old, advantage), epsilon=epsilon)
     return {"gradient": (-torch.autograd.grad(loss.sum(), logprobs)[0]).tolist()}
+
+
+def two_widths(ratio, advantage, epsilon_low, epsilon_high):
+    value = clipped_surrogate(
+        tensor(ratio), tensor(advantage), epsilon=epsilon_low, epsilon_high=epsilon_high
+    )
+    return {"value": value.tolist()}
+
+
+def dual_clipped(ratio, advantage, epsilon, dual_clip):
+    logprobs = tensor(ratio).log()
+    old = torch.zeros_like(logprobs)
+    return {
+        "loss": policy_loss(logprobs, old, tensor(advantage), epsilon=epsilon, dual_clip=dual_clip).tolist()
+    }
+
+
+def dual_clipped_and_reduced(**inputs):
+    loss = tensor(dual_clipped(**inputs)["loss"])
+    mean = aggregate(loss, torch.ones_like(loss).bool(), mode="token_mean")
+    return {"loss": loss.tolist(), "mean": mean.item()}
 
 
 def token_loss(logprob, old_logprob, advantage, epsilon):
@@ -219,8 +237,15 @@ def whitened_under_a_mask(x, mask):
 
 
 def half_square(values, returns):
-    (loss,) = value_loss(tensor(values), tensor(returns)).tolist()
+    (loss,) = value_loss(tensor(values), tensor(returns), factor=0.5).tolist()
     return {"loss": loss}
+
+
+def clip_fraction(ratio, advantage, epsilon):
+    logprobs = tensor(ratio).log()
+    every = torch.ones_like(logprobs).bool()
+    shares = clip_fractions(logprobs, torch.zeros_like(logprobs), tensor(advantage), every, epsilon=epsilon)
+    return {"fraction": sum(shares).item()}
 
 
 def entropy_of(logits):
@@ -249,6 +274,9 @@ RUN = {
     "clip-bad-above-ceiling": clipped,
     "clip-tiny-epsilon-first-step": clipped,
     "clip-kink": kinks,
+    "clip-asymmetric": two_widths,
+    "dual-clip": dual_clipped,
+    "dual-clip-large": dual_clipped_and_reduced,
     "clip-gradient-per-logprob": per_logprob,
     "zero-advantage-huge-ratio": token_loss,
     "overflow-past-ceiling": token_loss,
@@ -278,6 +306,7 @@ RUN = {
     "whiten": whitened,
     "whiten-masked": whitened_under_a_mask,
     "value-half": half_square,
+    "clip-fraction-sign": clip_fraction,
     "entropy-minus-inf": entropy_of,
     "logprob-odd-vocabulary": logprob_of_any,
     "dpo": dpo,

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from ppo_core import ppo_objective
+from ppo_core import batch_count, ppo_objective
 
 
 def arguments(device, mask=((True, True), (True, False))):
@@ -69,11 +69,43 @@ def test_a_weight_of_zero_leaves_the_term_out_of_the_loss(weight, term, device):
     assert without[1:] == whole[1:]
 
 
+def test_the_clip_is_passed_on(device):
+    # Ratios 3/2 with A = 2, 1/2 with A = 4, and 3 with A = -3. The band ends at 11/8, the dual clip is 2:
+    # -11/8 * 2, -1/2 * 4, and 2 * 3.
+    tensors = arguments(device)
+    tensors["logprobs"][1, 0] = math.log(3)
+    plain = ppo_objective(**tensors, **WEIGHTS, mode="token_mean")
+    assert plain.policy.item() == pytest.approx((-2.5 - 2 + 9) / 3, rel=1e-14)
+    terms = ppo_objective(**tensors, **WEIGHTS, mode="token_mean", epsilon_high=0.375, dual_clip=2)
+    assert terms.policy.item() == pytest.approx((-2.75 - 2 + 6) / 3, rel=1e-14)
+
+
+def test_packed_rows_by_hand(device):
+    # All four tokens in one row, the first two as one sequence, the next as the second, with a hole after it.
+    row = {name: x.reshape(1, 4) for name, x in arguments(device).items()}
+    ids = torch.tensor([[0, 0, 1, 1]], device=device)
+    packed = ppo_objective(**row, **WEIGHTS, mode="sequence_mean_token_mean", sequence_ids=ids)
+    # Means of (-5/2, -2) and of 3; of (2, 0) and 8; of (1/2, 1) and 3/2; of (2, 0) and 2. Two sequences.
+    expected = [(-2.25 + 3) / 2, (1 + 8) / 2, (0.75 + 1.5) / 2, (1 + 2) / 2]
+    assert [x.item() for x in packed[1:]] == pytest.approx(expected, rel=1e-14)
+    padded = ppo_objective(**arguments(device), **WEIGHTS, mode="sequence_mean_token_mean")
+    assert [x.item() for x in packed] == pytest.approx([x.item() for x in padded], rel=1e-14)
+
+
+def test_a_count_as_a_tensor_divides_all_terms(device):
+    tensors = arguments(device)
+    count = batch_count(tensors["mask"], mode="token_mean")
+    given = ppo_objective(**tensors, **WEIGHTS, mode="token_mean", denominator=2 * count)
+    whole = ppo_objective(**tensors, **WEIGHTS, mode="token_mean")
+    assert [2 * x.item() for x in given] == pytest.approx([x.item() for x in whole], rel=1e-14)
+
+
 def test_micro_batches_add_up(device):
     tensors = arguments(device)
     whole = ppo_objective(**tensors, **WEIGHTS, mode="token_mean").loss
     parts = [{name: x[i : i + 1] for name, x in tensors.items()} for i in range(2)]
-    losses = [ppo_objective(**part, **WEIGHTS, mode="token_mean", denominator=3).loss for part in parts]
+    count = sum(batch_count(part["mask"], mode="token_mean") for part in parts)
+    losses = [ppo_objective(**part, **WEIGHTS, mode="token_mean", denominator=count).loss for part in parts]
     torch.testing.assert_close(sum(losses), whole, rtol=1e-14, atol=0)
 
 

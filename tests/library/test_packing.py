@@ -1,8 +1,11 @@
 """Packed rows: which tokens belong together. Expected values are counted by hand."""
 
+import random
+
 import pytest
 import torch
 
+import reference
 from ppo_core import packing, sequence_ids_from_lengths
 
 IDS = torch.tensor([[5, 5, 3, 3, 3, 9], [0, 0, 0, 0, 1, 1]])
@@ -26,6 +29,24 @@ def test_numbers_from_lengths(lengths, tokens, expected, dtype, device):
 
     assert found.dtype == torch.int64
     assert found.tolist() == expected
+
+
+def test_numbers_agree_with_their_twin(device):
+    rng = random.Random(0)
+    for _ in range(20):
+        ends = sorted(rng.randrange(9) for _ in range(rng.randrange(4)))
+        tokens = rng.randrange(max(ends, default=0), 12)
+        found = sequence_ids_from_lengths(torch.tensor([0, *ends], device=device), tokens=tokens)
+        assert found.tolist() == reference.sequence_ids_from_lengths([0, *ends], tokens=tokens)
+
+
+def test_numbers_compile_and_wait_for_nothing(device):
+    def number(lengths):
+        return sequence_ids_from_lengths(lengths, tokens=6)
+
+    compiled = torch.compile(number, fullgraph=True, backend="aot_eager")
+    assert compiled(torch.tensor([0, 2, 5], device=device)).tolist() == [0, 0, 1, 1, 1, 2]
+    assert number(torch.tensor([0, 2, 5], device="meta")).shape == (6,)
 
 
 @pytest.mark.parametrize(

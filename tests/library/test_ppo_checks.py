@@ -9,12 +9,16 @@ import torch
 import ppo_core
 from ppo_core import (
     aggregate,
+    batch_count,
+    clip_fractions,
     clip_ratio,
     clipped_surrogate,
     clipped_value_loss,
     discounted_returns,
     dpo_loss,
+    effective_sample_size,
     entropy,
+    explained_variance,
     gae,
     group_relative,
     implicit_reward,
@@ -25,6 +29,7 @@ from ppo_core import (
     masked_mean,
     policy_loss,
     ppo_objective,
+    ratio_quantiles,
     shaped_rewards,
     token_logprobs,
     value_loss,
@@ -82,9 +87,9 @@ ERRORS = [
        f"scores must have a last dimension of at least 2, {GROUP.format(shape)}")
       for call in (leave_one_out, lambda scores: group_relative(scores, eps=1e-6))
       for shape in ([], [1], [2, 0])),
-    (lambda: value_loss(ONE, ONE, mask=MASK[0]), ValueError,
+    (lambda: value_loss(ONE, ONE, factor=1, mask=MASK[0]), ValueError,
      f"values and mask must have the same shape, got [2, 3] and [3]; {SHAPE}"),
-    (lambda: clipped_value_loss(ONE, ONE, ONE, epsilon=0.2, mask=MASK[0]), ValueError,
+    (lambda: clipped_value_loss(ONE, ONE, ONE, epsilon=0.2, factor=1, mask=MASK[0]), ValueError,
      f"values and mask must have the same shape, got [2, 3] and [3]; {SHAPE}"),
     *((lambda shape=shape: entropy(torch.ones(shape)), ValueError,
        f"logits must have a last dimension of at least 1, the vocabulary, got {shape}")
@@ -140,7 +145,7 @@ ERRORS = [
       for bad in (2, -1, 0.5, math.nan)),
     *((lambda call=call: call(eps=0), ValueError, "eps must be finite and above 0, got 0")
       for call in (lambda eps: whiten(ONE, MASK, ddof=1, eps=eps), lambda eps: group_relative(ONE, eps=eps))),
-    *((lambda bad=bad: clipped_value_loss(ONE, ONE, ONE, epsilon=bad), ValueError,
+    *((lambda bad=bad: clipped_value_loss(ONE, ONE, ONE, epsilon=bad, factor=1), ValueError,
        f"epsilon must be finite and above 0, got {bad}")
       for bad in (0, -0.1, math.nan, math.inf)),
     *((lambda name=name, bad=bad: objective(**{name: bad}), ValueError,
@@ -150,8 +155,46 @@ ERRORS = [
     *((lambda call=call: call(beta=0), ValueError, "beta must be finite and above 0, got 0")
       for call in (lambda beta: dpo_loss(TWO, TWO, TWO, TWO, beta=beta),
                    lambda beta: implicit_reward(TWO, TWO, beta=beta))),
-    (lambda: aggregate(ONE, MASK, mode="token_mean", denominator=MASK.sum()), TypeError,
-     "denominator must be a plain number, got Tensor; write a float or an int"),
+    *((lambda call=call, bad=bad: call(factor=bad), ValueError,
+       f"factor must be 0.5 (half the squared error) or 1 (the whole of it), got {bad}")
+      for call in (lambda factor: value_loss(ONE, ONE, factor=factor),
+                   lambda factor: clipped_value_loss(ONE, ONE, ONE, epsilon=0.2, factor=factor))
+      for bad in (0, -0.5, 2, math.nan)),
+    *((lambda bad=bad: aggregate(ONE, MASK, mode="token_mean", denominator=bad), TypeError,
+       f"denominator must be a plain number or a tensor of shape [], got {kind}; write a float or an int, or "
+       "take batch_count")
+      for bad, kind in (("6", "str"), (True, "bool"), ([6], "list"))),
+    *((lambda bad=bad: aggregate(ONE, MASK, mode="token_mean", denominator=torch.tensor(bad)), TypeError,
+       f"denominator must be a tensor of integers or floats, got {dtype}")
+      for bad, dtype in ((True, "torch.bool"), (1j, "torch.complex64"))),
+    (lambda: aggregate(ONE, MASK, mode="token_mean", denominator=MASK.sum(-1)), ValueError,
+     "denominator must be a plain number or a tensor of shape [], got [2]; one number divides the whole sum"),
+    *((lambda bad=bad: aggregate(ONE, MASK, mode="token_mean", denominator=torch.tensor(bad)), ValueError,
+       f"denominator must be finite and above 0, got {bad}")
+      for bad in (0, -1, 0.0, math.nan, math.inf)),
+    (lambda: batch_count(ONE, mode="token_mean"), TypeError,
+     "mask must be a bool tensor (True: the token counts), got torch.float32; write mask.bool()"),
+    (lambda: batch_count(MASK[0, 0], mode="token_mean"), ValueError,
+     "mask must have at least one dimension, the tokens, got []; write mask.reshape(1)"),
+    (lambda: batch_count(MASK, mode="mean"), ValueError,
+     "mode must be one of token_mean, sequence_mean_token_mean, sequence_mean_token_sum, constant, "
+     "got 'mean'"),
+    (lambda: batch_count(MASK, mode="constant"), ValueError,
+     'mode "constant" counts nothing: its denominator is your choice'),
+    *((lambda call=call: call(MASK[0].long()), ValueError,
+       f"{name} and sequence_ids must have the same shape, got [2, 3] and [3]; {SHAPE}")
+      for call, name in ((lambda ids: batch_count(MASK, mode="token_mean", sequence_ids=ids), "mask"),
+                         (lambda ids: aggregate(ONE, MASK, mode="token_mean", sequence_ids=ids), "losses"),
+                         (lambda ids: objective(sequence_ids=ids), "losses"))),
+    (lambda: batch_count(MASK, mode="token_mean", sequence_ids=MASK), TypeError,
+     "sequence_ids must be an int64 tensor, got torch.bool; write sequence_ids.long()"),
+    *((lambda bad=bad: ratio_quantiles(ONE, ONE, MASK, q=bad), ValueError, f"q must lie between 0 and 1, got {bad}")
+      for bad in (-0.1, 1.1, 50, math.nan)),
+    (lambda: clip_fractions(ONE, ONE, ONE, MASK, epsilon=1), ValueError, EPSILON.format(1)),
+    (lambda: explained_variance(ONE, TWO, MASK), ValueError,
+     f"values and returns must have the same shape, got [2, 3] and [2]; {SHAPE}"),
+    (lambda: effective_sample_size(ONE, MASK[0]), ValueError,
+     f"log_weights and mask must have the same shape, got [2, 3] and [3]; {SHAPE}"),
     (lambda: aggregate(ONE, MASK, mode="mean"), ValueError,
      "mode must be one of token_mean, sequence_mean_token_mean, sequence_mean_token_sum, constant, "
      "got 'mean'"),
@@ -212,7 +255,7 @@ def test_the_ends_of_a_range_are_allowed():
     assert objective(value_coef=0, entropy_coef=0, beta=0).kl.item() == 0
     assert whiten(ONE, MASK, ddof=1.0, eps=1).sum().item() == 0
     # A value may move by more than 1; a ratio may not.
-    assert clipped_value_loss(ONE, ONE, ONE, epsilon=5.0).sum().item() == 0
+    assert clipped_value_loss(ONE, ONE, ONE, epsilon=5.0, factor=1.0).sum().item() == 0
 
 
 def test_hyper_parameters_are_named():

@@ -8,17 +8,27 @@ library. Speed and overflow are no concern, except where a test needs the value 
 # The twins are imported here for those who import the package.
 # ruff: noqa: F401
 
-from reference.advantages import (
-    discounted_returns,
-    gae,
-    group_relative,
-    leave_one_out,
-    whiten,
-)
 from reference.aggregation import (
     aggregate,
+    batch_count,
     masked_mean,
     masked_sum,
+)
+from reference.diagnostics import (
+    approximate_kl,
+    clip_fractions,
+    effective_sample_size,
+    explained_variance,
+    ratio_quantiles,
+)
+from reference.groups import (
+    group_centred,
+    group_relative,
+    leave_one_out,
+)
+from reference.importance import (
+    masked_weights,
+    truncated_weights,
 )
 from reference.kl import (
     kl_k1,
@@ -66,17 +76,25 @@ from reference.lab_reweighting import (
 )
 from reference.logits import (
     entropy,
+    hidden_logprobs,
     token_logprobs,
 )
 from reference.objectives import (
     ppo_objective,
 )
+from reference.packing import (
+    sequence_ids_from_lengths,
+)
 from reference.policy import (
+    cispo_loss,
+    cispo_slope,
     clip_ratio,
     clipped_surrogate,
     log_ratio,
     policy_loss,
     ratio,
+    sequence_policy_loss,
+    sequence_ratio,
     surrogate,
 )
 from reference.preferences import (
@@ -85,10 +103,18 @@ from reference.preferences import (
     preference_probability,
     reward_model_loss,
 )
+from reference.returns import (
+    discounted_returns,
+    gae,
+)
 from reference.rewards import (
     shaped_rewards,
 )
 from reference.values import (
     clipped_value_loss,
     value_loss,
+)
+from reference.whitening import (
+    reinforce_plus_plus,
+    whiten,
 )

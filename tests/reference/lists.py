@@ -21,6 +21,16 @@ def rows(x):
     return [row for part in x for row in rows(part)] if x and isinstance(x[0], list | tuple) else [x]
 
 
+def runs(sequence_ids):
+    """List the places of each sequence of a row: a sequence is a run of equal numbers."""
+    found = []
+    for t, number in enumerate(sequence_ids):
+        if t == 0 or number != sequence_ids[t - 1]:
+            found.append([])
+        found[-1].append(t)
+    return found
+
+
 def exp(x):
     """Exponentiate, with infinity where Python would raise."""
     return math.exp(x) if x < 709 else math.inf

@@ -1,21 +1,44 @@
-"""What is read off the logits."""
+"""What is read off the logits, and off the hidden states that they are made of."""
 
 import math
 
 from reference.lists import each_place
 
 
-def token_logprobs(logits, tokens, *, mask=None):
-    return each_place(lambda z, token: math.log(softmax(z)[token]), mask, logits, tokens)
+def token_logprobs(logits, tokens, *, temperature=1.0, ignore_index=None, mask=None):
+    def of(z, token):
+        return 0.0 if token == ignore_index else math.log(softmax(z, temperature)[token])
+
+    return each_place(of, mask, logits, tokens)
 
 
-def entropy(logits, *, mask=None):
-    def of(z):
-        return -math.fsum(p * math.log(p) for p in softmax(z) if p > 0)
-
-    return each_place(of, mask, logits)
+def entropy(logits, *, temperature=1.0, mask=None):
+    return each_place(lambda z: entropy_of(softmax(z, temperature)), mask, logits)
 
 
-def softmax(logits):
-    weights = [math.exp(z - max(logits)) for z in logits]
+def hidden_logprobs(hidden, weight, tokens, bias=None, *, temperature=1.0, ignore_index=None, mask=None):
+    bias = bias or [0.0] * len(weight)
+
+    def probs(h):
+        z = [
+            math.fsum(w * x for w, x in zip(row, h, strict=True)) + b
+            for row, b in zip(weight, bias, strict=True)
+        ]
+        return softmax(z, temperature)
+
+    def logprob(h, token):
+        return 0.0 if token == ignore_index else math.log(probs(h)[token])
+
+    def undecided(h, token):
+        return 0.0 if token == ignore_index else entropy_of(probs(h))
+
+    return each_place(logprob, mask, hidden, tokens), each_place(undecided, mask, hidden, tokens)
+
+
+def softmax(logits, temperature=1.0):
+    weights = [math.exp((z - max(logits)) / temperature) for z in logits]
     return [weight / math.fsum(weights) for weight in weights]
+
+
+def entropy_of(probs):
+    return -math.fsum(p * math.log(p) for p in probs if p > 0)

@@ -7,12 +7,14 @@ from reference.policy import policy_loss
 
 def ppo_objective(
     logprobs, old_logprobs, ref_logprobs, advantages, values, returns, entropies, mask,
-    *, epsilon, value_coef, entropy_coef, beta, mode, denominator=None,
+    *, epsilon, value_coef, entropy_coef, beta, mode, denominator=None, epsilon_high=None, dual_clip=None,
+    sequence_ids=None,
 ):  # fmt: skip
     def reduced(losses):
-        return aggregate(losses, mask, mode=mode, denominator=denominator)
+        return aggregate(losses, mask, mode=mode, denominator=denominator, sequence_ids=sequence_ids)
 
-    policy = reduced(policy_loss(logprobs, old_logprobs, advantages, epsilon=epsilon))
+    clips = {"epsilon": epsilon, "epsilon_high": epsilon_high, "dual_clip": dual_clip}
+    policy = reduced(policy_loss(logprobs, old_logprobs, advantages, **clips))
     value = reduced(each(lambda V, R: 0.5 * (V - R) ** 2, values, returns))
     entropy = reduced(entropies)
     kl = reduced(each(lambda new, ref: 0.5 * (new - ref) ** 2, logprobs, ref_logprobs))

@@ -3,19 +3,43 @@
 from dataclasses import replace
 
 from . import (
-    advantages,
     aggregation,
+    diagnostics,
+    groups,
+    importance,
     kl,
     logits,
     objectives,
     policy,
     preferences,
+    returns,
     rewards,
     values,
+    whitening,
 )
 from .core import KINDS, Sample, draw, run, tensors_of, to_tensors
 
-__all__ = ["KINDS", "SAMPLES", "Sample", "draw", "run", "tensors_of", "to_tensors"]
+__all__ = ["KINDS", "SAMPLES", "WITHOUT_SAMPLES", "Sample", "draw", "run", "tensors_of", "to_tensors"]
 
-SUBJECTS = [policy, kl, rewards, advantages, values, logits, aggregation, objectives, preferences]
+SUBJECTS = [
+    policy,
+    importance,
+    kl,
+    rewards,
+    returns,
+    groups,
+    whitening,
+    values,
+    logits,
+    aggregation,
+    diagnostics,
+    objectives,
+    preferences,
+]
 SAMPLES = [replace(sample, ranges=subject.RANGES) for subject in SUBJECTS for sample in subject.SAMPLES]
+
+# What the general tests cannot call: they draw floating-point tensors of one shape, and expect such a result.
+WITHOUT_SAMPLES = {
+    "sequence_ids_from_lengths": "from lengths to numbers of sequences; tests/library/test_packing.py has it all",
+    "batch_count": "from a mask alone to a whole number; tests/library/test_aggregation.py has it all",
+}

@@ -9,7 +9,7 @@ SAMPLES = [
     *(
         Sample(
             "aggregate",
-            ("losses", "mask"),
+            ("losses", "mask", *ids),
             ("losses",),
             {"mode": mode, **denominator},
             by_token=True,
@@ -18,5 +18,6 @@ SAMPLES = [
         for mode in ("token_mean", "sequence_mean_token_mean", "sequence_mean_token_sum", "constant")
         for denominator in ({}, {"denominator": 7})
         if mode != "constant" or denominator
+        for ids in ((), ("sequence_ids",))
     ),
 ]

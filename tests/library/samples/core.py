@@ -9,7 +9,10 @@ import ppo_core
 import reference
 from reference.lists import rows, under_mask
 
-VOCABULARY = 4
+VOCABULARY, WIDTH = 4, 3
+# What stands at each token where it is more than a number, and what is there once for all tokens.
+AT_EACH_TOKEN = {"logits": (VOCABULARY,), "hidden": (WIDTH,)}
+ONCE = {"weight": (VOCABULARY, WIDTH), "bias": (VOCABULARY,)}
 # What is no floating-point tensor: it keeps its type, holds no NaN and gets no gradient.
 KINDS = {
     "mask": torch.bool,
@@ -32,10 +35,16 @@ class Sample:
     by_group: bool = False  # the last dimension holds the answers of a group, at least two
     per_answer: tuple[str, ...] = ()  # the tensors that have one element for each answer
     result: tuple[int, ...] | None = None  # the shape of the result, where it is not that of the tensors
+    slope: str | None = (
+        None  # the twin of the gradient per token, where the gradient is not that of the value
+    )
+    rounds: bool = False  # whether autocast rounds the numbers first, as it does in a linear layer
+    part: int | None = None  # which of several results is looked at
     ranges: dict = field(default_factory=dict)  # from where to where a tensor is drawn; its subject's RANGES
 
     def __str__(self):
-        words = [self.name, *(["mask"] if self.masked else []), *map(str, self.parameters.values())]
+        part = [] if self.part is None else [str(self.part)]
+        words = [self.name, *part, *(["mask"] if self.masked else []), *map(str, self.parameters.values())]
         return "-".join(words)
 
     @property
@@ -58,25 +67,35 @@ class Sample:
 
     def __call__(self, tensors):
         result = getattr(ppo_core, self.name)(**tensors, **self.parameters)
+        if self.part is not None:
+            return result[self.part]
         return torch.stack(result) if isinstance(result, tuple) else result
 
     def twin(self, data):
-        return getattr(reference, self.name)(**data, **self.parameters)
+        result = getattr(reference, self.name)(**data, **self.parameters)
+        return result if self.part is None else result[self.part]
 
     def result_shape(self, shape):
         return self.result if self.reduces else shape
 
     def shape_of(self, name, shape):
         """The shape of one tensor of a call in a shape."""
-        if name == "logits":
-            return (*shape, VOCABULARY)
+        if name in ONCE:
+            return ONCE[name]
+        shape = (*shape, *AT_EACH_TOKEN.get(name, ()))
         return shape[:-1] if name in self.per_answer else shape
 
     def covers(self, name, mask):
         """The mask in the shape of one tensor: which of its elements count. What has no tokens counts."""
-        if name == "logits":
-            return mask.unsqueeze(-1).expand(*mask.shape, VOCABULARY)
+        if name in ONCE:
+            return mask.new_ones(ONCE[name])
+        if name in AT_EACH_TOKEN:
+            return mask.unsqueeze(-1).expand(*mask.shape, *AT_EACH_TOKEN[name])
         return torch.ones_like(mask[..., 0]) if name in self.per_answer else mask
+
+    def subset(self, tensors, mask):
+        """The counted tokens alone, as tensors of one dimension more than what stands at each token."""
+        return {name: x if name in ONCE else x[mask] for name, x in tensors.items()}
 
 
 def draw(sample, shape, seed=0):

@@ -18,11 +18,15 @@ RANGES = {"advantages": (-2, 2), "values": (-2, 2), "returns": (-2, 2), "entropi
 SAMPLES = [
     Sample(
         "ppo_objective",
-        _OBJECTIVE,
+        (*_OBJECTIVE, *ids),
         ("logprobs", "values", "entropies"),
-        {**_WEIGHTS, "mode": mode, **denominator},
+        {**_WEIGHTS, "mode": mode, **options},
         by_token=True,
         result=(5,),
     )
-    for mode, denominator in (("token_mean", {}), ("constant", {"denominator": 7}))
+    for mode, options, ids in (
+        ("token_mean", {}, ()),
+        ("constant", {"denominator": 7}, ()),
+        ("sequence_mean_token_mean", {"epsilon_high": 0.5, "dual_clip": 2}, ("sequence_ids",)),
+    )
 ]

@@ -1,0 +1,1 @@
+"""The pairs of calls, one file for each peer."""
