@@ -34,9 +34,9 @@ def aggregate(
     | `"sequence_mean_token_sum"` | $\frac{1}{D} \sum_i \sum_t \ell_{it}$ | sequences |
     | `"constant"` | $\frac{1}{D} \sum_i \sum_t \ell_{it}$ | must be given |
 
-    A batch in pieces: give every piece the $D$ of the whole batch, which is the sum of the `batch_count` of
-    the pieces, and their results add up to the result of the whole, in value and in gradient. A mean of the
-    pieces' means does not.
+    A batch in pieces of whole sequences: give every piece the $D$ of the whole batch, which is the sum of the
+    `batch_count` of the pieces, and their results add up to the result of the whole, in value and in
+    gradient. A mean of the pieces' means does not.
 
     Args:
         losses: Losses per token, shape [..., T]: the last dimension holds the tokens of a sequence, or of

@@ -100,7 +100,7 @@ def hidden_logprobs(
     known = known_tokens(tokens, size, counts)
     if counts is None:
         counts = torch.ones_like(known)
-    logprobs, entropies = _Statistics.apply(
+    logprobs, entropies = _Statistics.apply(  # type: ignore[no-untyped-call]  # torch gives apply no types
         hidden.reshape(tokens.numel(), width),
         weight,
         bias,
@@ -138,7 +138,7 @@ class _Statistics(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_logprobs: Tensor, grad_entropies: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = _Gradients.apply(
+        gradients = _Gradients.apply(  # type: ignore[no-untyped-call]
             ctx.temperature,
             ctx.half,
             ctx.needs_input_grad[:3],

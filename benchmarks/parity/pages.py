@@ -168,7 +168,7 @@ def _number(value: object) -> str:
     text = (
         f"{number:.5g}"
         if 1e-4 <= abs(number) < 1e6
-        else f"{number:.4e}".replace("e-0", "e-").replace("e+", "e")
+        else f"{number:.4e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
     )
     return text.replace("-", "−", 1) if math.copysign(1, number) < 0 else text
 

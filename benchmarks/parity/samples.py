@@ -29,6 +29,7 @@ def sample(kind: str, seed: int) -> dict[str, Tensor]:
     old_logprobs = -normal(ROWS, TOKENS).abs() - 0.1
     values = normal(ROWS, TOKENS)
     chosen, rejected = -normal(ROWS, scale=5.0).abs() - 3, -normal(ROWS, scale=5.0).abs() - 3
+    answer_advantages = normal(ROWS)
     tokens = torch.tensor([source.randrange(VOCABULARY) for _ in range(ROWS * TOKENS)])
     return {
         "mask": mask,
@@ -37,7 +38,8 @@ def sample(kind: str, seed: int) -> dict[str, Tensor]:
         "ref_logprobs": old_logprobs + normal(ROWS, TOKENS, scale=0.5),
         "sampler_logprobs": old_logprobs + normal(ROWS, TOKENS, scale=0.5),
         "advantages": normal(ROWS, TOKENS),
-        "answer_advantages": normal(ROWS),
+        "answer_advantages": answer_advantages,
+        "spread_advantages": answer_advantages.unsqueeze(-1).expand(ROWS, TOKENS),
         "rewards": torch.where(mask, normal(ROWS, TOKENS), 0.0),
         "losses": normal(ROWS, TOKENS),
         "values": values,

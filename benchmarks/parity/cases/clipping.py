@@ -171,6 +171,24 @@ ROWS = (
     ),
     Difference(
         "verl",
+        "GSPO with advantages per token",
+        "`gspo`, gradient",
+        "one answer, all log-ratios 0, advantages [1, 3]",
+        "x, old = torch.zeros(1, 2, requires_grad=True), torch.zeros(1, 2)\n"
+        'loss = policy_loss_fn("gspo", old, x, torch.tensor([[1.0, 3.0]]), torch.ones(1, 2),\n'
+        '                      clip_ratio=0.2, loss_agg_mode="seq-mean-token-mean")\n'
+        "torch.autograd.grad(loss, x)[0]",
+        "x, mask = torch.zeros(1, 2, requires_grad=True), torch.ones(1, 2, dtype=torch.bool)\n"
+        "losses = sequence_policy_loss(x, torch.zeros(1, 2), torch.tensor([[1.0, 3.0]]), mask, epsilon=0.2)\n"
+        'torch.autograd.grad(aggregate(losses, mask, mode="sequence_mean_token_mean"), x)[0]',
+        "[[-(1 + 3) / 2 * (1 / 2), -(1 + 3) / 2 * (1 / 2)]]",
+        "the loss is −(1 + 3)/2 times the ratio of the answer, which each of the two log-probabilities moves by 1/2: −1, −1",
+        "verl has the variant GSPO-token: each token is moved by its own advantage, −1/2 and −3/2. With one advantage "
+        "for each answer both are the same.",
+        fault=False,
+    ),
+    Difference(
+        "verl",
         "Dual clip by default",
         "`vanilla`",
         "log-ratio 2, advantage −1",

@@ -44,6 +44,17 @@ ROWS = (
     outside("liger", "chunked log-probability", "selective_logprobs(hidden, weight, tokens, None, 1.0, 2)"),
     outside("trl", "chunked log-probability", "chunked_logprobs(hidden, weight, tokens, 1.0, 2)[0]"),
     Difference(
+        "rlax",
+        "A token outside the vocabulary",
+        "`softmax().logprob`",
+        "two tokens in the vocabulary, label 2",
+        "rlax.softmax().logprob(jnp.array([2]), jnp.zeros((1, 2)))",
+        "token_logprobs(torch.zeros(1, 2), torch.tensor([2]))",
+        "'an error'",
+        "an error: there is no token 2",
+        "The missing token gets probability 0, which is an infinite loss.",
+    ),
+    Difference(
         "trl",
         "An entropy without a gradient",
         "chunked log-probability, its entropy",

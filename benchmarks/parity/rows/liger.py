@@ -6,8 +6,7 @@ CALL = (
     "ppo_loss_fn(logprobs, mask, answer_advantages, mask, old_per_token_logps=old_logprobs,\n"
     "            epsilon_low=0.2, epsilon_high={high}, beta=0.0, {rest})[0]"
 )
-PER_TOKEN = "advantages = answer_advantages.unsqueeze(-1).expand_as(logprobs)\n"
-LOSSES = PER_TOKEN + "losses = policy_loss(logprobs, old_logprobs, advantages, epsilon=0.2, mask=mask)\n"
+LOSSES = "losses = policy_loss(logprobs, old_logprobs, spread_advantages, epsilon=0.2, mask=mask)\n"
 
 PEER = Peer(
     name="liger",
@@ -15,7 +14,8 @@ PEER = Peer(
     distribution="liger-kernel",
     names="`ppo_loss_fn` is that of `LigerFusedLinearGRPOFunction` and `preference_loss_fn` that of "
     "`LigerFusedLinearDPOFunction` in `liger_kernel.chunked_loss`, `selective_logprobs` is "
-    "`_ChunkedSelectiveLogProbFunction.apply` of `fused_linear_ppo`.",
+    "`_ChunkedSelectiveLogProbFunction.apply` of `fused_linear_ppo`. Liger has one advantage for each answer; "
+    "`spread_advantages` is `answer_advantages.unsqueeze(-1).expand_as(logprobs)`.",
     arguments=(
         ("per_token_logps", "logprobs", ""),
         ("old_per_token_logps", "old_logprobs", ""),
@@ -45,7 +45,7 @@ PEER = Peer(
         Pair(
             "Two-sided clip",
             CALL.format(high=0.28, rest='loss_type="dapo", delta=1.5'),
-            PER_TOKEN + "losses = policy_loss(logprobs, old_logprobs, advantages,\n"
+            "losses = policy_loss(logprobs, old_logprobs, spread_advantages,\n"
             "                     epsilon=0.2, epsilon_high=0.28, dual_clip=1.5, mask=mask)\n"
             'aggregate(losses, mask, mode="token_mean")',
             slope="logprobs",
@@ -53,15 +53,14 @@ PEER = Peer(
         Pair(
             "GSPO",
             CALL.format(high=0.2, rest='loss_type="grpo", importance_sampling_level="sequence"'),
-            PER_TOKEN
-            + "losses = sequence_policy_loss(logprobs, old_logprobs, advantages, mask, epsilon=0.2)\n"
+            "losses = sequence_policy_loss(logprobs, old_logprobs, spread_advantages, mask, epsilon=0.2)\n"
             'aggregate(losses, mask, mode="sequence_mean_token_mean")',
             slope="logprobs",
         ),
         Pair(
             "CISPO",
             CALL.format(high=1.28, rest='loss_type="cispo"'),
-            PER_TOKEN + "losses = cispo_loss(logprobs, old_logprobs, advantages, max_ratio=1.28, mask=mask)\n"
+            "losses = cispo_loss(logprobs, old_logprobs, spread_advantages, max_ratio=1.28, mask=mask)\n"
             'aggregate(losses, mask, mode="token_mean")',
             slope="logprobs",
         ),

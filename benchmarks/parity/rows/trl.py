@@ -2,8 +2,7 @@
 
 from benchmarks.parity.pairs import Pair, Peer
 
-PER_TOKEN = "advantages = answer_advantages.unsqueeze(-1).expand_as(logprobs)\n"
-LOSSES = PER_TOKEN + "losses = policy_loss(logprobs, old_logprobs, advantages, epsilon=0.2, mask=mask)\n"
+LOSSES = "losses = policy_loss(logprobs, old_logprobs, spread_advantages, epsilon=0.2, mask=mask)\n"
 
 
 def grpo(settings: str) -> str:
@@ -16,7 +15,8 @@ PEER = Peer(
     distribution="trl",
     names="`utils` is `trl.trainer.utils`, `ppo_trainer` is `trl.experimental.ppo.ppo_trainer`; `grpo_loss(...)` is the "
     "loss of `GRPOTrainer` with the named settings of `GRPOConfig`, from log-probabilities instead of a model; "
-    "`chunked_logprobs` is `utils._ChunkedLogProbFunction.apply`.",
+    "`chunked_logprobs` is `utils._ChunkedLogProbFunction.apply`. TRL has one advantage for each answer; "
+    "`spread_advantages` is `answer_advantages.unsqueeze(-1).expand_as(logprobs)`.",
     arguments=(
         ("epsilon", "epsilon", ""),
         ("epsilon_high", "epsilon_high", '`max_ratio` of `cispo_loss` with `loss_type="cispo"`'),
@@ -24,7 +24,6 @@ PEER = Peer(
         ("beta", "beta", "times `kl_k3`, added to the loss"),
         ("loss_type", "mode", "see the rows below"),
         ("max_completion_length", "denominator", "times the number of sequences, with `constant`"),
-        ("shift_mean", "mask", "ours always centres; add `masked_mean(x, mask)` back"),
     ),
     pairs=(
         Pair(
@@ -33,7 +32,6 @@ PEER = Peer(
             LOSSES + 'aggregate(losses, mask, mode="token_mean")',
             on="holes",
             slope="logprobs",
-            note="TRL has one advantage for each answer, ours one for each token.",
         ),
         Pair(
             "BNPO",
@@ -63,7 +61,7 @@ PEER = Peer(
         Pair(
             "Clip-higher",
             grpo('loss_type="dapo", epsilon=0.2, epsilon_high=0.28'),
-            PER_TOKEN + "losses = policy_loss(logprobs, old_logprobs, advantages,\n"
+            "losses = policy_loss(logprobs, old_logprobs, spread_advantages,\n"
             "                     epsilon=0.2, epsilon_high=0.28, mask=mask)\n"
             'aggregate(losses, mask, mode="token_mean")',
             slope="logprobs",
@@ -71,7 +69,7 @@ PEER = Peer(
         Pair(
             "Two-sided clip",
             grpo('loss_type="dapo", epsilon=0.2, delta=1.5'),
-            PER_TOKEN + "losses = policy_loss(logprobs, old_logprobs, advantages,\n"
+            "losses = policy_loss(logprobs, old_logprobs, spread_advantages,\n"
             "                     epsilon=0.2, dual_clip=1.5, mask=mask)\n"
             'aggregate(losses, mask, mode="token_mean")',
             slope="logprobs",
@@ -86,15 +84,14 @@ PEER = Peer(
         Pair(
             "GSPO",
             grpo('loss_type="grpo", epsilon=0.1, importance_sampling_level="sequence"'),
-            PER_TOKEN
-            + "losses = sequence_policy_loss(logprobs, old_logprobs, advantages, mask, epsilon=0.1)\n"
+            "losses = sequence_policy_loss(logprobs, old_logprobs, spread_advantages, mask, epsilon=0.1)\n"
             'aggregate(losses, mask, mode="sequence_mean_token_mean")',
             slope="logprobs",
         ),
         Pair(
             "CISPO",
             grpo('loss_type="cispo", epsilon_high=1.28'),
-            PER_TOKEN + "losses = cispo_loss(logprobs, old_logprobs, advantages, max_ratio=1.28, mask=mask)\n"
+            "losses = cispo_loss(logprobs, old_logprobs, spread_advantages, max_ratio=1.28, mask=mask)\n"
             'aggregate(losses, mask, mode="token_mean")',
             slope="logprobs",
             note="TRL's `epsilon_high` is the bound itself here, our `max_ratio`.",

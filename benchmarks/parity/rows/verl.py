@@ -16,7 +16,8 @@ PEER = Peer(
     distribution="verl",
     names="`core_algos` is `verl.trainer.ppo.core_algos`, `verl_F` is `verl.utils.torch_functional`, "
     "`rollout_corr_helper` is `verl.trainer.ppo.rollout_corr_helper`; `policy_loss_fn(name, ...)` is "
-    "`core_algos.get_policy_loss_fn(name)` with the named settings of `ActorConfig`.",
+    "`core_algos.get_policy_loss_fn(name)` with the named settings of `ActorConfig`; "
+    "`spread_advantages` is one advantage for each answer, `answer_advantages.unsqueeze(-1).expand_as(logprobs)`.",
     arguments=(
         ("log_prob", "logprobs", ""),
         ("old_log_prob", "old_logprobs", ""),
@@ -100,15 +101,12 @@ PEER = Peer(
         ),
         Pair(
             "GSPO, one advantage for each answer",
-            "advantages = answer_advantages.unsqueeze(-1).expand_as(logprobs)\n"
-            'policy_loss_fn("gspo", old_logprobs, logprobs, advantages, mask,\n'
+            'policy_loss_fn("gspo", old_logprobs, logprobs, spread_advantages, mask,\n'
             '               clip_ratio_low=0.1, clip_ratio_high=0.1, loss_agg_mode="seq-mean-token-mean")',
-            "advantages = answer_advantages.unsqueeze(-1).expand_as(logprobs)\n"
-            "losses = sequence_policy_loss(logprobs, old_logprobs, advantages, mask, epsilon=0.1)\n"
+            "losses = sequence_policy_loss(logprobs, old_logprobs, spread_advantages, mask, epsilon=0.1)\n"
             'aggregate(losses, mask, mode="sequence_mean_token_mean")',
             slope="logprobs",
-            note="With advantages that differ within an answer the value is the same and the gradient is not: verl "
-            "gives each token its own advantage.",
+            note="With advantages that differ within an answer the value is the same and the gradient is not.",
         ),
         Pair(
             "CISPO",
