@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from build_tools.errors import EXTERNAL
 from build_tools.model import Bank, Document, Item, Prose, Word
-from build_tools.prose import links
+from build_tools.prose import anchors, links
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,7 @@ class Atlas:
     homes: Mapping[str, Document]  # by item id
     items: Mapping[str, Item]
     titles: Mapping[str, str]  # by page
+    headings: Mapping[str, str]  # inside running prose, by id
     corrected: Mapping[str, list[str]]  # by erratum: the items that rest on it
     topics: Mapping[str, str]  # by topic: its page
     about: Mapping[str, list[str]]  # by topic: the items about it
@@ -43,7 +44,7 @@ class Atlas:
         if anchor in self.items:
             return self.to_item(uri, anchor)
         target = relative(uri, path) + (f"#{anchor}" if anchor else "")
-        return f"[{self.titles.get(path, path)}]({target})"
+        return f"[{self.headings.get(anchor) or self.titles.get(path, path)}]({target})"
 
     def to_function(self, uri: str, module: str, name: str) -> str:
         return f"[`{name}`]({relative(uri, self.references[module])}#{module}.{name})"
@@ -77,6 +78,12 @@ def chart(bank: Bank, references: Mapping[str, str], report: str | None) -> Atla
         homes=homes,
         items=items,
         titles={d.uri: d.title for d in bank.documents},
+        headings={
+            anchor.id: anchor.heading
+            for item in items.values()
+            for section in item.sections
+            for anchor in anchors(section.prose)
+        },
         corrected=corrected,
         topics={topic_slug(d.uri): d.uri for d in bank.documents if d.kind == "topic"},
         about=about,

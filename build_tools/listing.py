@@ -1,8 +1,12 @@
 """Lists of items: the page of a topic, and the index of them all."""
 
+from collections.abc import Iterable
+
 from build_tools.atlas import Atlas
 from build_tools.model import Item
 
+# The order in which lists show the kinds: to practise first, to look up last.
+_ORDER = ("exercise", "true-false", "spot-the-error", "why", "edge-case", "recall", "erratum")
 _SORTS = {"true-false": "True or false", "spot-the-error": "Spot the error", "edge-case": "Edge case"}
 
 
@@ -13,8 +17,8 @@ def sort_of(item: Item, atlas: Atlas) -> str:
 
 
 def topic(slug: str, uri: str, atlas: Atlas) -> str:
-    """The items about one topic, in the order of the pages."""
-    items = [atlas.items[id_] for id_ in atlas.about.get(slug, [])]
+    """The items about one topic."""
+    items = _ordered(atlas.items[id_] for id_ in atlas.about.get(slug, []))
     return "\n".join(f"- {atlas.to_item(uri, item.id)} {_note(sort_of(item, atlas))}" for item in items)
 
 
@@ -26,14 +30,18 @@ def index(uri: str, atlas: Atlas) -> list[str]:
         rows = [f"- {atlas.to_topic(uri, slug)} {_note(str(count))}" for slug, count in counts.items()]
         parts += ["## By topic { #by-topic }", "\n".join(rows)]
     pages: dict[str, list[Item]] = {}
-    for item in atlas.items.values():
-        if item.kind not in ("page", "erratum"):
-            pages.setdefault(atlas.homes[item.id].uri, []).append(item)
+    for item in _ordered(item for item in atlas.items.values() if item.kind not in ("page", "erratum")):
+        pages.setdefault(atlas.homes[item.id].uri, []).append(item)
     for page, items in pages.items():
         slug = page.removesuffix(".md").replace("/", "-")
         parts.append(f"## {atlas.titles[page]} {{ #index-{slug} }}")
         parts.append("\n".join(_row(item, uri, atlas) for item in items))
     return parts
+
+
+def _ordered(items: Iterable[Item]) -> list[Item]:
+    """By kind; within a kind as they stand in the files."""
+    return sorted(items, key=lambda item: _ORDER.index(item.kind))
 
 
 def _row(item: Item, uri: str, atlas: Atlas) -> str:

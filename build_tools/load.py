@@ -124,7 +124,7 @@ def _claimed(raw: tuple[RawItem, ...]) -> list[tuple[str, Place]]:
     for each in raw:
         if each.id:
             found.append((each.id.text, each.id.place))
-        found += [(id_, each.body.place(offset)) for id_, offset in anchors(each.body)]
+        found += [(anchor.id, each.body.place(anchor.offset)) for anchor in anchors(each.body)]
     return found
 
 

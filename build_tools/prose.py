@@ -20,7 +20,7 @@ LINK = re.compile(
       | <[a-z][^<>]*?\s(?:href|src)\s*=\s*["'](?P<html>[^"']*)""",
     re.MULTILINE | re.VERBOSE | re.IGNORECASE,
 )
-_ANCHOR = re.compile(r"^#{1,6} .*\{[^}]*#([A-Za-z0-9_-]+)[^}]*\}\s*$", re.MULTILINE)
+_ANCHOR = re.compile(r"^#{1,6} (?P<heading>.*?)\s*\{[^}]*#(?P<id>[A-Za-z0-9_-]+)[^}]*\}\s*$", re.MULTILINE)
 _CODE = re.compile(
     r"^( {0,3})(`{3,}|~{3,})[^\n]*\n(?:.*?\n)??\1? {0,3}\2[`~]*[ \t]*$|(?<!`)(`+)(?!`)(?:.|\n(?!\n))+?(?<!`)\3(?!`)",
     re.MULTILINE | re.DOTALL,
@@ -31,6 +31,12 @@ class Link(NamedTuple):
     target: str
     offset: int  # of the target
     image: bool
+
+
+class Anchor(NamedTuple):
+    id: str
+    offset: int  # of the id
+    heading: str
 
 
 class Placeholder(NamedTuple):
@@ -72,9 +78,12 @@ def place_figure(text: str, figure: str) -> str:
     return text
 
 
-def anchors(prose: Prose) -> list[tuple[str, int]]:
-    """Ids that headings inside running prose carry, with their offsets."""
-    return [(m[1], m.start(1)) for m in _ANCHOR.finditer(_CODE.sub(lambda c: " " * len(c[0]), prose.text))]
+def anchors(prose: Prose) -> list[Anchor]:
+    """Headings inside running prose that carry an id."""
+    return [
+        Anchor(m["id"], m.start("id"), m["heading"])
+        for m in _ANCHOR.finditer(_CODE.sub(lambda c: " " * len(c[0]), prose.text))
+    ]
 
 
 def inner_blocks(prose: Prose) -> list[int]:

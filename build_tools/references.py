@@ -108,7 +108,7 @@ def ids(item: Item) -> list[str]:
     return [
         item.id,
         *parts(item),
-        *(id_ for section in item.sections for id_, _ in anchors(section.prose)),
+        *(anchor.id for section in item.sections for anchor in anchors(section.prose)),
     ]
 
 

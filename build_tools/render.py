@@ -32,14 +32,19 @@ def render(
 
 
 def _page(document: Document, faults: list[Fault], atlas: Atlas, drawn: Mapping[str, Drawn]) -> Page:
+    # A running page is read from its top and explains an abbreviation once; items are read one by one.
+    seen: set[str] = set()
     parts = [markup.front_matter(document.title, document.path), f"# {document.title}"]
     parts += [markup.notice(faults)] if faults else []
-    parts += [explain(document.intro.text, document.uri, atlas, set())] if document.intro.text else []
+    parts += [explain(document.intro.text, document.uri, atlas, seen)] if document.intro.text else []
     if document.kind == "topic":
         parts += [listing.topic(topic_slug(document.uri), document.uri, atlas)]
     if document.kind == "index":
         parts += listing.index(document.uri, atlas)
-    parts += [_item(drawn[i.id], document.uri, atlas, drawn) for i in document.items if i.id in drawn]
+    for item in document.items:
+        if item.id in drawn:
+            known = seen if item.kind == "page" else set()
+            parts.append(_item(drawn[item.id], document.uri, atlas, drawn, known))
     return Page(document.uri, document.path, "\n\n".join(parts) + "\n")
 
 
@@ -48,23 +53,25 @@ def _unreadable(path: str, faults: list[Fault]) -> Page:
     return Page(path.removeprefix("content/"), path, "\n\n".join(parts) + "\n")
 
 
-def _item(each: Drawn, uri: str, atlas: Atlas, drawn: Mapping[str, Drawn]) -> str:
+def _item(each: Drawn, uri: str, atlas: Atlas, drawn: Mapping[str, Drawn], seen: set[str]) -> str:
     item = each.worked.item
     parts = [f"## {item.title} {{ #{item.id} }}", *(f'<a id="{alias.text}"></a>' for alias in item.aliases)]
     embedded = drawn.get(item.embed.text) if item.embed else None
     shown_here = markup.div("live-item", _embedded(embedded, uri, atlas)) if embedded else ""
-    return "\n\n".join(filter(None, [*parts, *_body(each, uri, atlas, item.id, shown_here)]))
+    return "\n\n".join(filter(None, [*parts, *_body(each, uri, atlas, item.id, seen, shown_here)]))
 
 
 def _embedded(each: Drawn, uri: str, atlas: Atlas) -> str:
     """The item on a page that is not its home: its title leads home, and its ids stay there."""
     title = markup.line("item-title", atlas.to_item(uri, each.worked.item.id))
-    return "\n\n".join(filter(None, [title, *_body(each, uri, atlas, None)]))
+    return "\n\n".join(filter(None, [title, *_body(each, uri, atlas, None, set())]))
 
 
-def _body(each: Drawn, uri: str, atlas: Atlas, id_: str | None, embedded: str = "") -> list[str]:
+def _body(
+    each: Drawn, uri: str, atlas: Atlas, id_: str | None, seen: set[str], embedded: str = ""
+) -> list[str]:
     item = each.worked.item
-    texts = _texts(item, uri, atlas)
+    texts = _texts(item, uri, atlas, seen)
     return [
         _facts(item, uri, atlas),
         _question(each, texts),
@@ -86,13 +93,13 @@ def _facts(item: Item, uri: str, atlas: Atlas) -> str:
     return markup.line("item-facts", f"{listing.sort_of(item, atlas)} · {topics}")
 
 
-def _texts(item: Item, uri: str, atlas: Atlas) -> dict[str, list[str]]:
-    """The filled prose under each heading."""
+def _texts(item: Item, uri: str, atlas: Atlas, seen: set[str]) -> dict[str, list[str]]:
+    """The filled prose under each heading; abbreviations in `seen` were explained before."""
     printed = {g.name: g.printed for g in item.given} | {v.name: v.printed for v in item.values}
     values = values_by_name(item.values)
     texts: dict[str, list[str]] = {}
     # What an entry of the glossary is about needs no link to itself.
-    seen = {short.text for short, _ in item.abbreviations}
+    seen.update(short.text for short, _ in item.abbreviations)
     for section in item.sections:
         text = atlas.rebased(fill(section.prose, printed, values), item.id, uri)
         texts.setdefault(section.heading, []).append(explain(text, uri, atlas, seen))
@@ -181,7 +188,7 @@ def _proof(worked: Worked, uri: str, atlas: Atlas, id_: str | None) -> list[str]
         links = ", ".join(atlas.to_see(uri, word) for word in item.see)
         parts.append(markup.line("item-see", f"Explained in: {links}"))
     if errata := atlas.to_items(uri, [word.text for word in item.errata]):
-        parts.append(markup.line("item-errata", f"Corrected here: {errata}"))
+        parts.append(markup.line("item-errata", f"Corrects an earlier claim: {errata}"))
     if corrected := atlas.to_items(uri, atlas.corrected.get(item.id, [])):
         parts.append(markup.line("item-see", f"Corrected in: {corrected}"))
     if atlas.report and id_ and item.kind not in ("page", "erratum"):
@@ -196,8 +203,14 @@ _EXECUTED = (
 
 
 def _breakable(code: str) -> str:
-    """Code that may break after a bracket or an underscore, and so not inside a word on a phone."""
-    return re.sub(r"[(\[_]", r"\g<0><wbr>", html.escape(code))
+    """Code that may break after a bracket or an underscore, and so not inside a word or a number on a phone."""
+    code = re.sub(r"[(\[_]", r"\g<0><wbr>", html.escape(code))
+    return _whole_numbers(code)
+
+
+def _whole_numbers(text: str) -> str:
+    """The text with its small numbers kept on one line: browsers break after the hyphen of 1e-12."""
+    return re.sub(r"\b\d[\d.]*e-\d+", r'<span class="nobreak">\g<0></span>', text)
 
 
 def _evidence(worked: Worked) -> str:
@@ -211,9 +224,9 @@ def _evidence(worked: Worked) -> str:
             "<li>"
             f'<p class="check-claim">{html.escape(check.claim.text)}.</p>'
             f'<p class="check-call"><code>{_breakable(check.holds.text)}</code></p>'
-            f'<p class="check-result holds"><strong>Holds:</strong> {html.escape(outcome.result.text)}</p>'
+            f'<p class="check-result holds"><strong>Holds:</strong> {_whole_numbers(html.escape(outcome.result.text))}</p>'
             '<p class="check-result fails"><strong>Fails, as it must,</strong> '
-            f"{change}: {html.escape(outcome.counter.text)}</p>"
+            f"{change}: {_whole_numbers(html.escape(outcome.counter.text))}</p>"
             "</li>"
         )
     return f'{_EXECUTED}\n\n<ul class="checks">{"".join(rows)}</ul>'

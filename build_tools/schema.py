@@ -94,7 +94,7 @@ BLOCK = (
     Key(
         "abbreviations",
         "{KL: Kullback-Leibler}",
-        "What short forms stand for. The first use of each in every item links here.",
+        "What short forms stand for. The first use in each item, and on each running page, links here.",
         ("page",),
     ),
 )

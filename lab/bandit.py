@@ -1,7 +1,7 @@
 r"""A world with one state: the policy gradient and its variance, exactly, by enumerating the actions.
 
 The policy is a softmax. The one parameter is the logit of the first action, $z_1$, so the score function of
-action $a$ is $\partial \log \pi(a) / \partial z_1 = 1[a = 1] - p_1$.
+action $a$ is $\partial \log \pi(a) / \partial z_1 = 1[a = 1] - \pi(1)$.
 """
 
 import torch
@@ -83,7 +83,7 @@ def exact_policy_gradient(probs: Tensor, rewards: Tensor) -> Tensor:
 def policy_gradient_mean(probs: Tensor, rewards: Tensor, *, baseline: float = 0.0) -> Tensor:
     r"""Average the one-sample policy-gradient estimate over the actions.
 
-    $$\sum_a \pi(a)\, (r_a - b)\, (1[a = 1] - p_1)$$
+    $$\sum_a \pi(a)\, (r_a - b)\, (1[a = 1] - \pi(1))$$
 
     The baseline drops out, because the score function averages to zero.
 
@@ -120,7 +120,7 @@ def policy_gradient_mean(probs: Tensor, rewards: Tensor, *, baseline: float = 0.
 def policy_gradient_variance(probs: Tensor, rewards: Tensor, *, baseline: float = 0.0) -> Tensor:
     r"""Take the variance of the one-sample policy-gradient estimate over the actions.
 
-    $$\sum_a \pi(a)\, \bigl((r_a - b)\, (1[a = 1] - p_1) - \text{mean}\bigr)^2$$
+    $$\sum_a \pi(a)\, \bigl((r_a - b)\, (1[a = 1] - \pi(1)) - \text{mean}\bigr)^2$$
 
     Here the baseline matters, for better or worse: with probabilities 0.9 and 0.1 and rewards 1 and 0, the
     value 0.9 as baseline makes it 64 times larger.
@@ -159,7 +159,7 @@ def policy_gradient_variance(probs: Tensor, rewards: Tensor, *, baseline: float 
 def best_baseline(probs: Tensor, rewards: Tensor) -> Tensor:
     r"""Find the baseline with the smallest variance of the one-sample estimate.
 
-    $$b^* = \frac{\sum_a \pi(a)\, r_a\, s_a^2}{\sum_a \pi(a)\, s_a^2}, \qquad s_a = 1[a = 1] - p_1$$
+    $$b^* = \frac{\sum_a \pi(a)\, r_a\, s_a^2}{\sum_a \pi(a)\, s_a^2}, \qquad s_a = 1[a = 1] - \pi(1)$$
 
     It is an average of the rewards weighted by the squared score function, not the value of the state.
 
@@ -193,7 +193,7 @@ def best_baseline(probs: Tensor, rewards: Tensor) -> Tensor:
 
 
 def _scores(probs: Tensor) -> Tensor:
-    """Return the score function of each action: 1[a = 1] - p_1."""
+    """Return the score function of each action: 1[a = 1] - pi(1)."""
     first = torch.zeros_like(probs)
     first[0] = 1
     return first - probs[0]

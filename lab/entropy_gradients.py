@@ -12,7 +12,7 @@ def entropy_gradient(logits: Tensor) -> Tensor:
     $$\nabla_z \Bigl(-\sum_a \pi(a) \log \pi(a)\Bigr), \qquad \pi = \operatorname{softmax}(z)$$
 
     A bonus follows this direction, toward the even policy; a leash follows the negative of `kl_gradient`,
-    toward the reference. Where the reference is sharper than the policy the two disagree.
+    toward the reference. The two disagree where the reference is on the other side of the policy than the even one.
 
     Args:
         logits: Logits of the policy, $z$, shape [n] with n at least 1.

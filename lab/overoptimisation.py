@@ -25,7 +25,7 @@ def proxy_and_true(ref_probs: Tensor, proxy_scores: Tensor, true_scores: Tensor,
 
     Returns:
         Expected proxy score, expected true score and divergence of the policy that is best for the proxy,
-        shape [3], in units of reward twice and in nats.
+        shape [3]; the scores in units of reward, the divergence in nats.
 
     Raises:
         TypeError: A tensor is not floating point or `beta` is not a plain number.

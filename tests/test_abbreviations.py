@@ -1,4 +1,4 @@
-"""The first use of an abbreviation in an item, outside code, maths, links and headings, is a link to its entry."""
+"""The first use of an abbreviation in an item or on a running page, outside code, maths, links and headings, is a link to its entry."""
 
 import pytest
 
@@ -69,7 +69,15 @@ def test_an_entry_does_not_link_to_itself_but_to_the_others(page):
     text = page("words.md", GLOSSARY)
 
     assert "\nKL is a divergence, [TD](words.md#td" in text
-    assert f"\nTD without {KL} and without KL again." in text
+    assert "\nTD without KL and without KL again." in text
+
+
+def test_a_running_page_explains_once_and_each_item_anew(page):
+    running = page("page.md", "---\nkind: page\ntitle: P\n---\n## A {#a}\nKL.\n\n## B {#b}\nKL again.\n")
+    two = cards("KL") + "\n## Another {#another}\n```yaml\ntopics: [a]\n```\n### Front\nKL\n### Back\nNo.\n"
+
+    assert f"\n{KL}.\n" in running and "\nKL again.\n" in running
+    assert page("cards.md", two).count(f"\n{KL}\n") == 2
 
 
 def test_headings_stay_plain(page):

@@ -58,8 +58,8 @@ def test_without_an_advantage_there_is_a_panel_for_each_sign():
     (good, _), (bad, _) = clipped_surrogate()
     assert colour_of(good, "steep") == "#b0176b" and COLOURS["#b0176b"].startswith("var(--ppo-positive,")
     assert colour_of(bad, "steep") == "#5b3cc4" and COLOURS["#5b3cc4"].startswith("var(--ppo-negative,")
-    assert {"A > 0", "gradient A", "gradient 0", "unclipped", "1 ± ε", "1.2 A", "2 A"} <= set(words(good))
-    assert {"A < 0", "gradient A", "gradient 0", "unclipped", "1 ± ε", "0.8 A", "2 A"} <= set(words(bad))
+    assert {"A > 0", "slope A", "slope 0", "unclipped", "1 ± ε", "1.2 A", "2 A"} <= set(words(good))
+    assert {"A < 0", "slope A", "slope 0", "unclipped", "1 ± ε", "0.8 A", "2 A"} <= set(words(bad))
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.6])
@@ -97,16 +97,16 @@ def test_the_mark_is_on_the_curve_with_its_numbers():
         (
             {"A": -3.0, "mark": 0.5},
             # 0.8 x -3 = -2.4; 2 x -3 = -6
-            "For an advantage of −3 the clipped surrogate is flat at −2.4 below a ratio of 0.8, where the gradient "
-            "is 0. Above a ratio of 0.8 it falls along the unclipped line, with gradient −3, to −6 at a ratio of 2. "
-            "The marked token at ratio 0.5 has the value −2.4, on the flat part, where the gradient is 0.",
+            "For an advantage of −3 the clipped surrogate is flat at −2.4 below a ratio of 0.8, where the slope "
+            "is 0. Above a ratio of 0.8 it falls along the unclipped line, with slope −3, to −6 at a ratio of 2. "
+            "The marked token at ratio 0.5 has the value −2.4, on the flat part, where the slope is 0.",
         ),
         (
             {"A": 2.0, "mark": 1.1, "epsilon": 0.3},
             # 1.3 x 2 = 2.6; 1.1 x 2 = 2.2
-            "For an advantage of 2 the clipped surrogate rises along the unclipped line, with gradient 2, from 0 at "
-            "a ratio of 0 to 2.6 at a ratio of 1.3. Above a ratio of 1.3 it is flat at 2.6, where the gradient is 0. "
-            "The marked token at ratio 1.1 has the value 2.2, on the sloping part, where the gradient is 2.",
+            "For an advantage of 2 the clipped surrogate rises along the unclipped line, with slope 2, from 0 at "
+            "a ratio of 0 to 2.6 at a ratio of 1.3. Above a ratio of 1.3 it is flat at 2.6, where the slope is 0. "
+            "The marked token at ratio 1.1 has the value 2.2, on the sloping part, where the slope is 2.",
         ),
     ],
 )
@@ -118,15 +118,15 @@ def test_text_alternative(arguments: dict, expected: str):
 def test_text_alternative_for_all_advantages_of_a_sign():
     (_, good), (_, bad) = clipped_surrogate(mark=0.8)
     assert good == (
-        "For a positive advantage A the clipped surrogate rises along the unclipped line, with gradient A, from 0 at "
-        "a ratio of 0 to 1.2 A at a ratio of 1.2. Above a ratio of 1.2 it is flat at 1.2 A, where the gradient is 0. "
-        "The marked token at ratio 0.8 has the value 0.8 A, on the sloping part, where the gradient is A."
+        "For a positive advantage A the clipped surrogate rises along the unclipped line, with slope A, from 0 at "
+        "a ratio of 0 to 1.2 A at a ratio of 1.2. Above a ratio of 1.2 it is flat at 1.2 A, where the slope is 0. "
+        "The marked token at ratio 0.8 has the value 0.8 A, on the sloping part, where the slope is A."
     )
     # At the kink the gradient is that of the unclipped line.
     assert bad == (
-        "For a negative advantage A the clipped surrogate is flat at 0.8 A below a ratio of 0.8, where the gradient "
-        "is 0. Above a ratio of 0.8 it falls along the unclipped line, with gradient A, to 2 A at a ratio of 2. "
-        "The marked token at ratio 0.8 has the value 0.8 A, at the kink, where the gradient is A."
+        "For a negative advantage A the clipped surrogate is flat at 0.8 A below a ratio of 0.8, where the slope "
+        "is 0. Above a ratio of 0.8 it falls along the unclipped line, with slope A, to 2 A at a ratio of 2. "
+        "The marked token at ratio 0.8 has the value 0.8 A, at the kink, where the slope is A."
     )
 
 

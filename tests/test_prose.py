@@ -148,7 +148,7 @@ def test_links_outside_code_and_maths():
 def test_anchors_outside_code():
     text = "### A {#a}\n```\n# B {#b}\n```\n#### C { .x #c-2 }\nText {#d}\n`x` {#e}"
 
-    assert anchors(Prose(text, "a.md", 1)) == [("a", 8), ("c-2", text.index("c-2"))]
+    assert anchors(Prose(text, "a.md", 1)) == [("a", 8, "A"), ("c-2", text.index("c-2"), "C")]
 
 
 def test_blocks_that_a_section_may_not_hold():

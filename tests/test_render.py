@@ -91,7 +91,7 @@ def test_an_erratum_names_who_rests_on_it(pages):
     found = pages({"cards.md": cards, "errata.md": errata})
 
     assert "Corrected in: [Second](cards.md#b), [First](cards.md#a)" in found["errata.md"]
-    assert found["cards.md"].count("Corrected here: [Wrong](errata.md#wrong)") == 2
+    assert found["cards.md"].count("Corrects an earlier claim: [Wrong](errata.md#wrong)") == 2
 
 
 def test_spoilers_stay_out_of_the_search_index_and_hints_do_not():

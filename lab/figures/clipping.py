@@ -160,8 +160,8 @@ def _write_labels(axes: Axes, curve: _Curve, colour: str) -> None:
         point = axes.transData.transform([curve.mark])
         where = drawing.spots(point, [*first, *drawing.AROUND], (9, 13, 18, 24, 31, 39))
         drawing.write(axes, curve.amount(curve.mark[1]), where, taken, drawing.INK, weight="bold")
-    drawing.write(axes, "gradient 0", beside_flat, taken, drawing.CLIPPED)
-    drawing.write(axes, f"gradient {curve.amount(curve.gradient)}", beside_steep, taken, colour)
+    drawing.write(axes, "slope 0", beside_flat, taken, drawing.CLIPPED)
+    drawing.write(axes, f"slope {curve.amount(curve.gradient)}", beside_steep, taken, colour)
     drawing.write(axes, "unclipped", beside_unclipped, taken, drawing.INK)
 
 
@@ -176,15 +176,15 @@ def _describe(curve: _Curve) -> str:
         who = f"For an advantage of {number(curve.advantage)}"
     if curve.advantage > 0:
         shape = (
-            f"the clipped surrogate rises along the unclipped line, with gradient {amount(curve.gradient)}, "
+            f"the clipped surrogate rises along the unclipped line, with slope {amount(curve.gradient)}, "
             f"from {ends[0][0]} at a ratio of {ends[0][1]} to {level} at a ratio of {kink}. "
-            f"Above a ratio of {kink} it is flat at {level}, where the gradient is 0."
+            f"Above a ratio of {kink} it is flat at {level}, where the slope is 0."
         )
     else:
         shape = (
-            f"the clipped surrogate is flat at {level} below a ratio of {kink}, where the gradient is 0. "
+            f"the clipped surrogate is flat at {level} below a ratio of {kink}, where the slope is 0. "
             f"Above a ratio of {kink} it falls along the unclipped line, "
-            f"with gradient {amount(curve.gradient)}, to {ends[-1][0]} at a ratio of {ends[-1][1]}."
+            f"with slope {amount(curve.gradient)}, to {ends[-1][0]} at a ratio of {ends[-1][1]}."
         )
     text = f"{who} {shape}"
     if curve.mark:
@@ -195,6 +195,6 @@ def _describe(curve: _Curve) -> str:
             place = "on the flat part" if curve.mark_gradient == 0 else "on the sloping part"
         text += (
             f" The marked token at ratio {number(ratio)} has the value {amount(value)}, {place}, "
-            f"where the gradient is {amount(curve.mark_gradient)}."
+            f"where the slope is {amount(curve.mark_gradient)}."
         )
     return text
