@@ -6,8 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The libraries that ours is compared with: an environment of their own.
 PEERS := build/peers-venv
+# The oldest torch that the package admits, alone.
+OLDEST := build/oldest-venv
 
-.PHONY: site test serve check slow bench parity format clean
+.PHONY: site test serve check slow mutants parity oldest bench format clean
 
 site: $(READY)  ## Build site/ and print the page to open
 	@$(BIN)/python -m build_tools site
@@ -16,6 +18,7 @@ test: $(READY)  ## Run all tests, those in the browser too
 	@$(BIN)/python scripts/browser.py
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest
 
 serve: $(READY)  ## Show the site at http://127.0.0.1:8000 and follow every edit
@@ -24,15 +27,22 @@ serve: $(READY)  ## Show the site at http://127.0.0.1:8000 and follow every edit
 check: $(READY)  ## Find all faults in the content; write nothing
 	@$(BIN)/python -m build_tools check
 
-slow: $(READY)  ## What takes longer than the tests may: all mutants, benchmarks
+slow: $(READY)  ## What takes longer than the tests may: long tests, all mutants, other libraries, the oldest torch
 	@$(BIN)/python -m pytest -m slow
-	@$(MAKE) --no-print-directory bench
+	@$(MAKE) --no-print-directory parity oldest bench
+
+mutants: $(READY)  ## Change every detail of the library and the laboratory; a test must notice (part of slow)
+	@$(BIN)/python -m pytest -m slow tests/test_code_mutants.py
 
 bench: $(READY)  ## Time the build beside plain MkDocs
 	@$(BIN)/python benchmarks/build.py
 
 parity: $(READY) $(PEERS)/.ready  ## Compare ppo_core with the libraries that do the same; write the pages about it
 	@$(BIN)/python -m benchmarks.parity $(PEERS)/bin/python
+
+oldest: $(READY) $(OLDEST)/.ready  ## Run the tests of ppo_core on the oldest torch that it admits
+	@$(OLDEST)/bin/python -m pytest ppo_core tests/library --confcutdir=tests/library \
+		--ignore=tests/library/test_library_surface.py -W "ignore:Failed to initialize NumPy"
 
 format: $(READY)  ## Put the code into the one format
 	@$(BIN)/ruff check --fix .
@@ -48,3 +58,7 @@ $(READY): pyproject.toml constraints.txt scripts/setup.py
 $(PEERS)/.ready: benchmarks/parity/peers.txt benchmarks/parity/environment.py
 	@$(PYTHON) benchmarks/parity/environment.py $(PEERS)
 	@touch $(PEERS)/.ready
+
+$(OLDEST)/.ready: pyproject.toml constraints.txt scripts/oldest.py | $(READY)
+	@$(BIN)/python scripts/oldest.py $(OLDEST)
+	@touch $(OLDEST)/.ready

@@ -175,13 +175,13 @@ def write(
     """
     area, width, obstacles = axes.bbox, text_width(text, weight), numpy.concatenate(taken)
     shift = {"left": 0.0, "center": width / 2, "right": width}
-    best = None
+    best = (len(obstacles) + 1, 0.0, 0.0, "left")  # more crowded than any spot
     for x, y, align in where:
         left = min(max(x - shift[align], area.x0), area.x1 - width)
         low = min(max(y - DEPTH, area.y0), area.y1 - DEPTH - CAP)
         inside = (obstacles > (left - 2, low - 1)) & (obstacles < (left + width + 2, low + DEPTH + CAP + 1))
         touched = int(inside.all(axis=1).sum())
-        if best is None or touched < best[0]:
+        if touched < best[0]:
             best = touched, left, low, align
         if not touched:
             break

@@ -2,18 +2,25 @@ r"""PPO losses for language models: pure functions on tensors, one idea per file
 
 Read the files in this order:
 
-1. `ratios`: how much more likely the new policy makes a token.
+1. `ratios`: how much more likely the new policy makes a token, or a whole sequence.
 2. `surrogates`: ratio times advantage, the clip band, the clipped surrogate.
-3. `policy`: the same as a loss, from log-probabilities, right where the exponential overflows.
-4. `kl`: the leash to the reference, three estimators and what their gradients estimate.
-5. `rewards`: the score at the last token and the leash at every token.
-6. `advantages`: how much better than expected each token was, with a critic and without one.
-7. `values`: the loss of the critic.
-8. `entropies`: from logits to the log-probability of a token and the entropy of the policy.
-9. `aggregation`: one number from many tokens, with its denominator in the open.
-10. `objectives`: all terms of PPO in one loss.
-11. `preferences`: learning from pairs, the reward model and DPO.
-12. `masking` and `checks`: what all of them rest on.
+3. `policy`: the same as a loss, from log-probabilities, right where the exponential overflows;
+   `sequence_policies` and `cispo`: two other losses of the policy.
+4. `importance`: weights for tokens that another program sampled.
+5. `kl`: the leash to the reference, three estimators of one token; `distributions`: the divergence over the
+   whole vocabulary; `kl_losses`: which gradient an estimator has in a loss; `controllers`: a leash whose
+   strength follows the divergence.
+6. `rewards`: the score at the last token and the leash at every token.
+7. `returns`: how much better than expected each token was, with a critic; `groups`: the same without one;
+   `whitening`: the scale of a batch.
+8. `values`: the loss of the critic.
+9. `entropies`: from logits to the log-probability of a token and the entropy of the policy; `hidden`: the same
+   from hidden states, without ever holding all logits; `sharded`: the same from a vocabulary in pieces.
+10. `aggregation`: one number from many tokens, with its denominator in the open; `distributed`: the same over
+    many processes.
+11. `objectives`: all terms of PPO in one loss; `diagnostics`: what to look at while it trains.
+12. `preferences`: learning from pairs, the reward model and DPO.
+13. `packing`, `masking` and `checks`: what all of them rest on.
 
 | name | meaning | shape, unit |
 |---|---|---|
@@ -28,6 +35,7 @@ Read the files in this order:
 | `returns` | what the critic should have said: advantages plus old values | [..., T], reward |
 | `entropies` | entropy of the policy at each token, $H$ | [..., T], nats |
 | `mask` | bool, True: the token counts | [..., T] |
+| `sequence_ids` | int64, a sequence is a run of equal numbers in a packed row | [..., T] |
 | `epsilon` | half-width of the clip band, $0 < \epsilon < 1$ | |
 | `beta` | strength of the KL leash, $\beta \ge 0$ | reward per nat |
 | `gamma`, `lam` | discount of a time step and the $\lambda$ of GAE, from 0 to 1 | |
@@ -49,6 +57,7 @@ from ppo_core.diagnostics import (
     explained_variance,
     ratio_quantiles,
 )
+from ppo_core.distributed import global_sum, undo_mean_over_ranks
 from ppo_core.distributions import full_kl
 from ppo_core.entropies import entropy, token_logprobs
 from ppo_core.groups import group_centred, group_relative, leave_one_out
@@ -65,6 +74,7 @@ from ppo_core.ratios import log_ratio, ratio, sequence_ratio
 from ppo_core.returns import discounted_returns, gae
 from ppo_core.rewards import shaped_rewards
 from ppo_core.sequence_policies import sequence_policy_loss
+from ppo_core.sharded import sharded_logprobs
 from ppo_core.surrogates import clip_ratio, clipped_surrogate, surrogate
 from ppo_core.values import clipped_value_loss, value_loss
 from ppo_core.whitening import reinforce_plus_plus, whiten
@@ -86,6 +96,7 @@ __all__ = [
     "explained_variance",
     "full_kl",
     "gae",
+    "global_sum",
     "group_centred",
     "group_relative",
     "hidden_logprobs",
@@ -111,9 +122,11 @@ __all__ = [
     "sequence_policy_loss",
     "sequence_ratio",
     "shaped_rewards",
+    "sharded_logprobs",
     "surrogate",
     "token_logprobs",
     "truncated_weights",
+    "undo_mean_over_ranks",
     "value_loss",
     "whiten",
 ]

@@ -107,8 +107,8 @@ def aggregate(
         # the sums of packed sequences would be added in another order every time.
         lengths = at_each_token(_lengths(mask, sequence_ids), sequence_ids, mask)
         weighted = weighted / lengths.clamp(min=1)
-    # Row by row, so that the order of the sum does not depend on how the tensor lies in memory.
-    total = weighted.sum(-1).sum()
+    # Flat, so that the order of the sum does not depend on how the tensor lies in memory.
+    total = weighted.flatten().sum()
     if denominator is None:
         # An empty mask divides 0 by 1: a guard on the quotient alone would leave a NaN in the backward pass.
         return total / _count(mask, mode, sequence_ids).clamp(min=1)

@@ -6,6 +6,7 @@ is free (see `may_look`).
 
 import torch
 from torch import Tensor
+from torch.distributed import ProcessGroup
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -100,12 +101,12 @@ def group(name: str, x: Tensor) -> None:
         )
 
 
-def logits_and_mask(logits: Tensor, mask: Tensor | None) -> None:
+def logits_and_mask(logits: Tensor, mask: Tensor | None, *, least: int = 1) -> None:
     """Check that logits have a vocabulary, and that `mask` has their shape without it."""
     floating("logits", logits)
-    if logits.ndim == 0 or logits.shape[-1] == 0:
+    if logits.ndim == 0 or logits.shape[-1] < least:
         raise ValueError(
-            f"logits must have a last dimension of at least 1, the vocabulary, got {list(logits.shape)}"
+            f"logits must have a last dimension of at least {least}, the vocabulary, got {list(logits.shape)}"
         )
     if mask is not None:
         bool_mask(mask)
@@ -310,6 +311,26 @@ def denominator(value: float | Tensor) -> None:
         )
     if may_look(value):
         positive("denominator", value.item())
+
+
+def numbers(name: str, x: Tensor) -> None:
+    """Check that `x` is a tensor of whole or floating-point numbers."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}; write torch.tensor({name})")
+    if x.dtype == torch.bool or x.is_complex():
+        raise TypeError(
+            f"{name} must be a tensor of integers or floats, got {x.dtype}; count a mask with {name}.sum()"
+        )
+
+
+def process_group(group: ProcessGroup | None) -> None:
+    """Check that `group` is a process group that this process belongs to, or None."""
+    # To a process outside a new group torch gives a number in its place.
+    if group is not None and not isinstance(group, ProcessGroup):
+        raise TypeError(
+            f"group must be a torch.distributed.ProcessGroup or None, got {type(group).__name__}; of a device mesh "
+            "take mesh.get_group(), and call on no rank that is outside the group"
+        )
 
 
 def may_look(x: Tensor) -> bool:

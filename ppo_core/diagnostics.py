@@ -89,8 +89,8 @@ def clip_fractions(
     checks.clip_band(epsilon, epsilon_high)
     checks.dual_clip(dual_clip)
     # The same ratio is compared with the same bounds as in the loss, so both agree to the last bit. A ratio
-    # that overflows is above every bound.
-    rho, advantages = ratio(logprobs.detach(), old_logprobs), advantages.detach()
+    # that overflows is above every bound. A comparison passes on no gradient.
+    rho = ratio(logprobs, old_logprobs)
     good, bad = advantages > 0, advantages < 0
     upper = good & (rho > 1 + (epsilon if epsilon_high is None else epsilon_high))
     lower = bad & (rho < 1 - epsilon)
@@ -185,12 +185,13 @@ def explained_variance(values: Tensor, returns: Tensor, mask: Tensor) -> Tensor:
     values, returns = checks.floats({"values": values, "returns": returns})
     checks.token_mask(mask, "values", values)
     values, returns = values.detach(), returns.detach()
-    # Equal returns have the spread 0 exactly; rounding could give them a variance. In units of the spread no
-    # square of a return is out of range.
+    # In units of the spread no square of a return is out of range. Equal returns have the spread 0 exactly,
+    # where rounding could give them a variance: all that is divided by it is infinite or NaN, and so the
+    # quotient NaN.
     spread = _filled(returns, mask, -torch.inf).amax() - _filled(returns, mask, torch.inf).amin()
     total = _squared_deviations(returns, mask, unit=spread)
     left = _squared_deviations(returns - values, mask, unit=spread)
-    return torch.where(spread > 0, 1 - left / total, torch.nan)
+    return 1 - left / total
 
 
 def effective_sample_size(log_weights: Tensor, mask: Tensor) -> Tensor:
@@ -286,7 +287,7 @@ def ratio_quantiles(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor, *, q: 
     in_order = _filled(log_ratio(logprobs.detach(), old_logprobs), mask, torch.inf).sort().values
     # In float64, because float32 cannot tell all places of a large batch apart.
     place = q * (mask.sum() - 1).clamp(min=0).double()
-    below, above = torch.exp(in_order.gather(0, torch.stack([place.floor(), place.ceil()]).long()))
+    below, above = torch.exp(in_order.take(torch.stack([place.floor(), place.ceil()]).long()))
     between = (place - place.floor()).to(below.dtype)
     # Equal ratios are not subtracted, because both may be infinite.
     quantile = below + torch.where(above > below, between * (above - below), 0.0)

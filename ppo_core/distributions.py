@@ -65,12 +65,12 @@ def full_kl(logits: Tensor, ref_logits: Tensor, *, mask: Tensor | None = None) -
     # The probabilities of the reference, p e^d, sum to 1. What they miss by is the rounding of the normalisers,
     # which all d share; it has no gradient.
     excess = torch.where(near, p * torch.expm1(torch.where(near, d, 0.0)), q - p).sum(-1, keepdim=True)
-    d = d - torch.log1p(excess).detach()
-    # Far from each other e^d may overflow, but not its product with p, which is q.
-    terms = torch.where(near, p * exp_remainder(torch.where(near, d, 0.0)), q - p - p * d)
-    # A probability that is rounded to 0 is not 0: an impossible token costs infinity all the same.
+    # A probability that is rounded to 0 is not 0: a token that the reference alone rules out costs infinity.
     impossible = possible & ~ref_possible
-    terms = torch.where(impossible, (p + torch.finfo(p.dtype).tiny) * torch.inf, terms)
+    d = torch.where(impossible, -torch.inf, d - torch.log1p(excess).detach())
+    weight = torch.where(impossible, p + torch.finfo(p.dtype).tiny, p)
+    # Far from each other e^d may overflow, but not its product with p, which is q.
+    terms = torch.where(near, p * exp_remainder(torch.where(near, d, 0.0)), q - p - weight * d)
     return counted(terms.sum(-1), mask)
 
 

@@ -241,7 +241,7 @@ def _gradients(
         states = _states(hidden[rows], counts, weight, temperature, half)
         slopes = _slopes(torch.nn.functional.linear(states, weight, bias), tokens, counts, *rest)
         if to_hidden is not None:
-            to_hidden[rows] = counted(slopes @ weight, counts) / temperature
+            to_hidden[rows] = counted(torch.mm(slopes, weight), counts) / temperature
         if to_weight is not None:
             to_weight.addmm_(slopes.T, states)
         if to_bias is not None:

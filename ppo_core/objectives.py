@@ -77,7 +77,7 @@ def ppo_objective(
             one sequence.
 
     Returns:
-        A named tuple of tensors of shape [], float32 or wider: `loss`, and the terms `policy`, `value`,
+        A named tuple of tensors of shape [], float32 or wider, with `loss` and the terms `policy`, `value`,
         `entropy` and `kl` without their coefficients.
 
     Raises:

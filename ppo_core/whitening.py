@@ -1,13 +1,15 @@
 """One scale for a whole batch: whitening, and REINFORCE++, which whitens returns."""
 
 from torch import Tensor
+from torch.distributed import ProcessGroup
 
 from ppo_core import checks
-from ppo_core.masking import counted, masked_mean, masked_sum
+from ppo_core.distributed import over_ranks
+from ppo_core.masking import counted, masked_sum
 from ppo_core.returns import discounted_returns
 
 
-def whiten(x: Tensor, mask: Tensor, *, ddof: int, eps: float) -> Tensor:
+def whiten(x: Tensor, mask: Tensor, *, ddof: int, eps: float, group: ProcessGroup | None = None) -> Tensor:
     r"""Shift and scale the counted elements to mean 0 and standard deviation 1.
 
     $$\frac{x_i - \mu}{\sigma + \text{eps}}, \qquad
@@ -21,17 +23,24 @@ def whiten(x: Tensor, mask: Tensor, *, ddof: int, eps: float) -> Tensor:
     everywhere, and a single counted element becomes 0, because it is its own mean. Elements that are all equal
     become 0 for the same reason.
 
+    With a process group the sums run over the elements of all its ranks, which exchange four numbers, and each
+    rank gets its own elements back: the same as whitening them all in one process. All ranks of the group call
+    it, one without elements too. Pieces of one sequence may lie on different ranks.
+
     Args:
         x: Any floating-point tensor, shape [...]: the advantages of a whole batch, as a rule.
         mask: Bool, the shape of `x`. True: the element counts.
         ddof: 0 to divide by the number of counted elements, 1 to divide by one less.
         eps: What keeps the divisor above 0, itself above 0, in the unit of `x`.
+        group: The ranks that share the batch. None, unlike elsewhere, is not the default group: this process
+            whitens what it has.
 
     Returns:
         The result, same shape, in standard deviations, float32 or wider; 0 on uncounted elements.
 
     Raises:
-        TypeError: `x` is not floating point, `mask` is not bool, `ddof` or `eps` is not a plain number.
+        TypeError: `x` is not floating point, `mask` is not bool, `ddof` or `eps` is not a plain number, or
+            `group` is not a process group.
         ValueError: The shapes differ, `ddof` is neither 0 nor 1 or `eps` is not above 0.
 
     Gradient:
@@ -52,13 +61,17 @@ def whiten(x: Tensor, mask: Tensor, *, ddof: int, eps: float) -> Tensor:
     (x,) = checks.floats({"x": x})
     checks.freedom(ddof)
     checks.positive("eps", eps)
+    checks.token_mask(mask, "x", x)
+    checks.process_group(group)
     x = x.detach()
-    difference = x - masked_mean(x, mask)
+    count = _over_all(mask.sum(), group)
+    # An empty batch divides 0 by 1.
+    difference = x - _over_all(masked_sum(x, mask), group) / count.clamp(min=1)
     # A mean that is large beside the spread is rounded by a good part of the spread. The mean of the
     # differences is what that lost.
-    difference = difference - masked_mean(difference, mask)
+    difference = difference - _over_all(masked_sum(difference, mask), group) / count.clamp(min=1)
     # A single element has the difference 0: whatever divides it, and 0 must not.
-    variance = masked_sum(difference**2, mask) / (mask.sum() - ddof).clamp(min=1)
+    variance = _over_all(masked_sum(difference**2, mask), group) / (count - ddof).clamp(min=1)
     return counted(difference / (variance.sqrt() + eps), mask)
 
 
@@ -70,6 +83,7 @@ def reinforce_plus_plus(
     ddof: int,
     eps: float,
     sequence_ids: Tensor | None = None,
+    group: ProcessGroup | None = None,
 ) -> Tensor:
     r"""Whiten the discounted returns of a whole batch, as REINFORCE++ does.
 
@@ -87,13 +101,15 @@ def reinforce_plus_plus(
         eps: What keeps the divisor above 0, itself above 0, in units of reward.
         sequence_ids: Int64, same shape, for packed rows: a sequence is a run of equal numbers. Without it each
             row is one answer.
+        group: The ranks that share the batch, as in `whiten`; each answer lies on one rank as a whole. None is
+            not the default group: this process whitens what it has.
 
     Returns:
         The advantages, shape [..., T], in standard deviations, float32 or wider; 0 on uncounted tokens.
 
     Raises:
         TypeError: `rewards` is not floating point, `mask` is not bool, `sequence_ids` is not int64, `gamma`,
-            `ddof` or `eps` is not a plain number.
+            `ddof` or `eps` is not a plain number, or `group` is not a process group.
         ValueError: The shapes differ, `gamma` is out of range, `ddof` is neither 0 nor 1, `eps` is not above 0,
             or there is a reward on an uncounted token, where it would be lost. The last is found on the CPU in
             eager mode only; elsewhere the returns of that row are NaN, and with them the mean and every
@@ -117,4 +133,9 @@ def reinforce_plus_plus(
                 [ 1.4142,  0.0000]])
     """
     returns = discounted_returns(rewards, mask, gamma=gamma, sequence_ids=sequence_ids)
-    return whiten(returns, mask, ddof=ddof, eps=eps)
+    return whiten(returns, mask, ddof=ddof, eps=eps, group=group)
+
+
+def _over_all(x: Tensor, group: ProcessGroup | None) -> Tensor:
+    """Add up over the ranks of the group, where there is one."""
+    return x if group is None else over_ranks(x, group)

@@ -18,10 +18,7 @@ _ROUNDING = "by then the steps are rounding errors"
 EQUIVALENT = {
     "ppo_core.policy.FAR_PAST_THE_CEILING: FAR_PAST_THE_CEILING = 80.0 -> FAR_PAST_THE_CEILING = 81.0": _FAR,
     "ppo_core.policy.FAR_PAST_THE_CEILING: FAR_PAST_THE_CEILING = 80.0 -> FAR_PAST_THE_CEILING = 79.0": _FAR,
-    "ppo_core.values.value_loss: return (counted(values, mask) - counted(returns.detach(), mask)) ** 2 / 2 -> return (counted(returns.detach(), mask) - counted(values, mask)) ** 2 / 2": _SQUARE,
-    "ppo_core.advantages.gae: next_value = rewards.new_zeros(rewards.shape[:-1]) -> next_value = rewards.new_zeros(rewards.shape[:-0])": (
-        "one 0 for all answers is as good as one for each"
-    ),
+    "ppo_core.values.value_loss: return factor * (counted(values, mask) - counted(returns.detach(), mask)) ** 2 -> return factor * (counted(returns.detach(), mask) - counted(values, mask)) ** 2": _SQUARE,
     "ppo_core.entropies.entropy: finite = torch.where(logits == -torch.inf, 0.0, logprobs) -> finite = torch.where(logits == -torch.inf, 1.0, logprobs)": _TIMES_ZERO,
     "ppo_core.entropies.entropy: finite = torch.where(logits == -torch.inf, 0.0, logprobs) -> finite = torch.where(logits == -torch.inf, -1.0, logprobs)": _TIMES_ZERO,
     "lab.bandit.exact_policy_gradient: logits = probs.detach().log().requires_grad_() -> logits = probs.log().requires_grad_()": (

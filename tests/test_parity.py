@@ -19,9 +19,9 @@ from benchmarks.parity.__main__ import main
 from benchmarks.parity.compare import differ, where_counted
 from benchmarks.parity.differences import Difference, differences
 from benchmarks.parity.environment import LIST
-from benchmarks.parity.ours import called, missing, our_names
+from benchmarks.parity.ours import functions, missing, our_names
 from benchmarks.parity.pairs import peers
-from benchmarks.parity.run import by_hand, evaluate, plain, result
+from benchmarks.parity.run import by_hand, called, evaluate, plain, result
 from benchmarks.parity.samples import SEEDS, sample
 from benchmarks.parity.verdict import ERROR, our_fault, verdict
 from conftest import ROOT
@@ -106,15 +106,17 @@ def test_each_argument_is_one_of_ours():
 
 
 def test_every_function_that_has_a_peer_is_compared():
-    compared = {name for peer in peers() for pair in peer.pairs for name in called(pair.ours)}
+    compared = {name for peer in peers() for pair in peer.pairs for name in functions(pair.ours)}
 
-    # What no peer has as a function on tensors, and what stands inside one that is compared.
+    # What no peer has as a function on tensors, what stands inside one that is compared, and what needs several
+    # processes.
     alone = {
         "approximate_kl",
         "batch_count",
         "clip_ratio",
         "clipped_surrogate",
         "explained_variance",
+        "global_sum",
         "kl_penalty",
         "log_ratio",
         "masked_sum",
@@ -124,7 +126,9 @@ def test_every_function_that_has_a_peer_is_compared():
         "ratio_quantiles",
         "sequence_ids_from_lengths",
         "sequence_ratio",
+        "sharded_logprobs",
         "surrogate",
+        "undo_mean_over_ranks",
     }
     assert set(ppo_core.__all__) - compared - alone == set()
 
@@ -239,6 +243,13 @@ def test_a_row_that_is_no_longer_true_is_noticed(ours, right, given, fault):
     found = verdict(row, given)["fault"]
 
     assert found == fault or (fault and found.startswith(fault))
+
+
+def test_the_functions_of_a_code():
+    code = "make = loss.PolicyLoss(0.2)\nmake(rho.exp(), torch.ones(1))[0]\nlater.first(x)(y).then()"
+
+    assert called(code) == ["loss.PolicyLoss", "rho.exp", "torch.ones", "later.first"]
+    assert functions("a = masked_mean(ratio(x, y), mask)\na.sum()") == ["masked_mean", "ratio"]
 
 
 def test_what_ours_lacks_is_said():

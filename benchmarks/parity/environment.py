@@ -21,9 +21,13 @@ def main() -> int:
     print("Installing what benchmarks/parity/peers.txt names; this takes some minutes ...", flush=True)
     pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     # First torch alone, so that nothing else chooses another.
-    subprocess.check_call([*pip, *[name for name in whole if name.startswith("torch==")]])
-    subprocess.check_call([*pip, "--no-deps", *alone])
-    subprocess.check_call([*pip, *whole])
+    torch = [name for name in whole if name.startswith("torch==")]
+    for names in (torch, ["--no-deps", *alone], whole):
+        # That packages miss what they ask for is meant, and pip says it at length: it is heard when it fails.
+        done = subprocess.run([*pip, *names], capture_output=True, text=True)
+        if done.returncode:
+            print(done.stdout + done.stderr)
+            return done.returncode
     return 0
 
 

@@ -6,6 +6,7 @@ import inspect
 import torch
 
 import ppo_core
+from benchmarks.parity.run import called
 
 
 def our_names() -> dict[str, object]:
@@ -30,8 +31,6 @@ def missing(code: str) -> str | None:
     return None
 
 
-def called(code: str) -> list[str]:
+def functions(code: str) -> list[str]:
     """The functions of ppo_core that the code calls, in the order in which they stand."""
-    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
-    names = [(c.lineno, c.col_offset, c.func.id) for c in calls if isinstance(c.func, ast.Name)]
-    return list(dict.fromkeys(name for _, _, name in sorted(names) if name in ppo_core.__all__))
+    return [name for name in called(code) if name in ppo_core.__all__]

@@ -1,16 +1,28 @@
 """The two pages of the documentation that come from the rows."""
 
 import math
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 
 from benchmarks.parity.differences import Difference, differences
-from benchmarks.parity.ours import called, missing
-from benchmarks.parity.pairs import Peer, peers
+from benchmarks.parity.ours import functions, missing
+from benchmarks.parity.pairs import Pair, Peer, peers
+from benchmarks.parity.run import called
+from benchmarks.parity.samples import SEEDS, sample
 from benchmarks.parity.verdict import ERROR, ours_and_right
 
 DIFFERENCES = "docs/library/differences.md"
 COMING_FROM = "docs/library/coming-from.md"
 BEGIN = "<!-- From here on made by `make parity`: edit benchmarks/parity/, not this page. -->"
+
+# What the code of a peer calls beside the peer.
+ENGINES = {"torch", "jnp", "jax", "array", "unwhitened", "np"}
+
+# Characters of code that fit a line of a page.
+WIDTH = 70
+# Between two codes that are formatted together.
+CUT = "\n# ----\n"
 
 HEAD_OF_DIFFERENCES = f"""---
 source: {DIFFERENCES}
@@ -28,7 +40,7 @@ source: {COMING_FROM}
 ---
 # Coming from TRL, verl, OpenRLHF, torchtune, torchrl, rlax
 
-Each row is a call of the other library and the call of `ppo_core` that gives the same numbers. Both sides are run as they stand here, on random inputs with masks, and must agree; [how libraries differ](differences.md) says where no call agrees. The names of the inputs are those of the [reference](reference.md); `mask` is True where a token counts.
+For each library: its arguments, its functions, and then the calls that give the same numbers. Both sides of a call are run as they stand here, on random inputs with masks, and must agree; [how libraries differ](differences.md) says where no call agrees. The names of the inputs are those of the [reference](reference.md); `mask` is True where a token counts.
 
 """
 
@@ -60,7 +72,8 @@ def differences_page(recorded: Mapping) -> str:
 def coming_from_page() -> str:
     parts = [HEAD_OF_COMING_FROM + BEGIN]
     for peer in peers():
-        parts += [f"## {peer.title} {{#{peer.name}}}", peer.names, _arguments(peer), _pairs(peer)]
+        parts += [f"## {peer.title} {{#{peer.name}}}", peer.names, _arguments(peer), _functions(peer)]
+        parts += [f"### Calls of {peer.title}", *_calls(peer)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -105,7 +118,9 @@ def _one(group: list[Difference], found: Mapping, versions: Mapping) -> str:
         (peer,) = [peer for peer in peers() if peer.name == row.peer]
         theirs = found[row.peer, row.subject, row.what, row.given]
         lines.append((f"{peer.title} {versions[peer.name][peer.distribution]}", row.what, _result(theirs)))
-    lines += dict.fromkeys(("ppo_core", _called(row.ours), _result(ours_and_right(row)[0])) for row in group)
+    lines += dict.fromkeys(
+        ("ppo_core", _names(functions(row.ours)), _result(ours_and_right(row)[0])) for row in group
+    )
     right = ours_and_right(first)[1]
     answer = "" if right == ERROR else f" → **{_number(right)}**"
     return (
@@ -120,33 +135,42 @@ def _arguments(peer: Peer) -> str:
     return _table((f"Argument in {peer.title}", "In ppo_core", "Mind"), rows)
 
 
-def _pairs(peer: Peer) -> str:
-    pairs = [pair for pair in peer.pairs if not missing(pair.ours)]
-    rows = [(pair.subject, _code(pair.theirs), _code(pair.ours), pair.note) for pair in pairs]
-    return _table(("What", peer.title, "ppo_core", "Mind"), rows)
+def _functions(peer: Peer) -> str:
+    rows = [
+        (pair.subject, _names(_theirs(pair.theirs)), _names(functions(pair.ours))) for pair in _shown(peer)
+    ]
+    return _table(("What", f"In {peer.title}", "In ppo_core"), rows)
 
 
-def _code(code: str) -> str:
-    return "<br>".join(f"`{line}`" for line in _joined(code))
+def _theirs(code: str) -> list[str]:
+    """The functions of the peer that its code calls: what is left without the engine and the inputs."""
+    inputs = sample("full", SEEDS[0])
+    return [name for name in called(code) if name.split(".")[0] not in {*ENGINES, *inputs}]
 
 
-def _joined(code: str) -> list[str]:
-    """The lines of the code, those that go on from the line before put behind it."""
-    lines: list[str] = []
-    for line in code.splitlines():
-        open_before = bool(lines) and lines[-1].count("(") + lines[-1].count("[") > lines[-1].count(
-            ")"
-        ) + lines[-1].count("]")
-        if open_before:
-            lines[-1] += ("" if lines[-1].endswith("(") else " ") + line.strip()
-        else:
-            lines.append(line)
-    return lines
+def _calls(peer: Peer) -> list[str]:
+    """Each pair as it runs."""
+    pairs = _shown(peer)
+    codes = _formatted([f"# {peer.title}\n{pair.theirs}\n# ppo_core\n{pair.ours}\n" for pair in pairs])
+    return [
+        f"**{pair.subject}**{'. ' * bool(pair.note)}{pair.note}\n\n```py\n{code}\n```"
+        for pair, code in zip(pairs, codes, strict=True)
+    ]
 
 
-def _called(code: str) -> str:
-    """The functions of ppo_core in the code, in the order in which they stand."""
-    return ", ".join(f"`{name}`" for name in called(code))
+def _formatted(codes: list[str]) -> list[str]:
+    """Each code in lines that fit a page."""
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", str(WIDTH), "-"]
+    text = subprocess.run(command, input=CUT.join(codes), capture_output=True, text=True, check=True).stdout
+    return [code.strip() for code in text.split(CUT.strip())]
+
+
+def _shown(peer: Peer) -> list[Pair]:
+    return [pair for pair in peer.pairs if not missing(pair.ours)]
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _result(result: Mapping) -> str:

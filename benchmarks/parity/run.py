@@ -55,3 +55,25 @@ def plain(value: object) -> Plain:
     if isinstance(value, str):
         return value
     raise TypeError(f"a row must give numbers, got {type(value).__name__}")
+
+
+def called(code: str) -> list[str]:
+    """The functions that the code calls by a name of its own or of a module, in the order in which they stand.
+
+    What the code itself names, and methods of what a call gives, are none.
+    """
+    tree = ast.parse(code)
+    own = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    found = [(each.lineno, each.col_offset, name) for each in calls if (name := _dotted(each))]
+    return list(dict.fromkeys(name for _, _, name in sorted(found) if name.split(".")[0] not in own))
+
+
+def _dotted(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (before := _dotted(node.value)):
+        return f"{before}.{node.attr}"
+    return None

@@ -9,7 +9,7 @@ ROWS, TOKENS, VOCABULARY, HIDDEN, GROUPS, GROUP = 4, 7, 11, 5, 2, 4
 # The lengths of the answers in "padded".
 LENGTHS = (7, 3, 1, 5)
 # With these each side of each clip of the rows is reached, by good tokens and by bad ones.
-SEEDS = (4, 32, 37)
+SEEDS = (5, 36, 48)
 
 
 def sample(kind: str, seed: int) -> dict[str, Tensor]:

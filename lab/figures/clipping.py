@@ -77,12 +77,12 @@ def _study(A: float, mark: float | None, epsilon: float, unit: str) -> _Curve:
         advantage=A,
         unit=unit,
         band=(low, high),
-        kink=(kink, *_clipped([kink], A, epsilon)),
+        kink=(kink, _clipped([kink], A, epsilon)[0]),
         flat=(flat, _clipped(flat, A, epsilon)),
         steep=(steep, _clipped(steep, A, epsilon)),
         unclipped=(flat, _unclipped(flat, A)),
         gradient=above if below == 0 else below,
-        mark=None if mark is None else (mark, *_clipped([mark], A, epsilon)),
+        mark=None if mark is None else (mark, _clipped([mark], A, epsilon)[0]),
         mark_gradient=0.0 if mark is None else _gradient(mark, A, epsilon),
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy
 import torch
 from matplotlib.axes import Axes
 from torch import Tensor
@@ -15,8 +16,8 @@ class Line:
     """A line with its name, which stands beside the part of it between two fractions of the width of the axes."""
 
     name: str
-    x: list[float]
-    y: list[float]
+    x: Sequence[float]
+    y: Sequence[float]
     colour: str
     dashes: tuple[float, ...] = ()
     part: tuple[float, float] = (0, 1)
@@ -24,8 +25,8 @@ class Line:
 
 
 def draw_lines(
-    axes: Axes, lines: list[Line], taken: Sequence[Tensor] = (), *, width: float = 2.2
-) -> list[Tensor]:
+    axes: Axes, lines: list[Line], taken: Sequence[numpy.ndarray] = (), *, width: float = 2.2
+) -> list[numpy.ndarray]:
     """Draw the lines, then their names where they touch nothing; return the points that are taken."""
     drawn = []
     for line in lines:
@@ -50,7 +51,7 @@ def draw_lines(
     return taken
 
 
-def grid(axes: Axes, *, x: Sequence[float] = (), y: Sequence[float] = ()) -> list[Tensor]:
+def grid(axes: Axes, *, x: Sequence[float] = (), y: Sequence[float] = ()) -> list[numpy.ndarray]:
     """Draw thin lines through the axes at these places; return their points."""
     points = []
     for place in x:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from tqdm import tqdm
@@ -35,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(path)
 
 
-def progress_bar(steps, *, total: int, name: str) -> tqdm:
+def progress_bar(steps: Iterable[int], *, total: int, name: str) -> tqdm:
     """Go through the steps with a bar on the terminal."""
     return tqdm(steps, total=total, desc=name, leave=False)
 

@@ -39,7 +39,7 @@ def _prompt(generator: random.Random) -> list[str]:
 
 
 def _answer(generator: random.Random) -> list[str]:
-    words = []
+    words: list[str] = []
     for _ in range(generator.choices((1, 2), (0.6, 0.4))[0]):
         adjectives = generator.choices((0, 1, 2), (0.5, 0.35, 0.15))[0]
         letters = ["v", "d", *"j" * adjectives, "n"]

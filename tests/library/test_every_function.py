@@ -1,12 +1,15 @@
 """What holds for every public function, run over the samples."""
 
+import inspect
+from functools import partial
+
 import pytest
 import torch
 
 import ppo_core
 import reference
 
-from .samples import SAMPLES, WITHOUT_SAMPLES, draw, run, tensors_of, to_tensors
+from .samples import ONCE, SAMPLES, WITHOUT_SAMPLES, draw, run, tensors_of, to_tensors
 
 SHAPES = [(), (1,), (5,), (1, 1), (2, 3), (3, 1), (0, 3), (2, 0), (2, 2, 3)]
 EVERY = pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -30,6 +33,34 @@ def test_the_samples_reach_every_public_function():
     sampled = {sample.name for sample in SAMPLES}
     assert sampled | set(WITHOUT_SAMPLES) == set(ppo_core.__all__)
     assert sampled.isdisjoint(WITHOUT_SAMPLES)
+
+
+# Parameters of functions that have samples, but that no sample gives, or that every sample gives.
+NEVER_GIVEN = {
+    ("whiten", "group"): "a process group, which must stand; tests/library/test_distributed.py has it",
+    ("reinforce_plus_plus", "group"): "a process group; tests/library/test_distributed.py has it",
+}
+ALWAYS_GIVEN = {
+    ("hidden_logprobs", "bias"): "without it any weight is right; tests/library/test_hidden.py does without",
+}
+
+
+def test_the_samples_give_every_argument_and_leave_out_every_optional_one():
+    given = {(s.name, name) for s in SAMPLES for name in (*s.tensors, *s.parameters)}
+    parameters = {
+        (sample.name, name): parameter
+        for sample in SAMPLES
+        for name, parameter in inspect.signature(getattr(ppo_core, sample.name)).parameters.items()
+    }
+    assert parameters.keys() - given == NEVER_GIVEN.keys()
+    left_out = {
+        (sample.name, name)
+        for sample in SAMPLES
+        for name in inspect.signature(getattr(ppo_core, sample.name)).parameters
+        if name not in sample.tensors and name not in sample.parameters
+    }
+    optional = {key for key, p in parameters.items() if p.default is not inspect.Parameter.empty}
+    assert optional - left_out == ALWAYS_GIVEN.keys()
 
 
 @EVERY
@@ -107,7 +138,7 @@ def test_a_mask_selects(sample, device):
         # One row with holes: its meaning is the row without them.
         tensors = tensors_of(sample, (1, 6), device)
         mask = tensors["mask"]
-        packed = {n: t if n in sample.per_answer else t[mask][None] for n, t in tensors.items()}
+        packed = {n: t[mask][None] if t.shape == mask.shape else t for n, t in tensors.items()}
         expected, result = sample(packed), sample(tensors)
         # Not to the last bit: a sum over more places is taken in another order.
         found = result if sample.reduces else result[mask][None]
@@ -144,12 +175,16 @@ def test_half_precision_is_computed_in_float32(sample, half, device):
 
 
 @EVERY
-def test_autocast_changes_nothing_but_rounds_for_a_linear_layer(sample, device):
-    tensors = tensors_of(sample, (2, 3), device, torch.float32)
-    rounded = {n: t.bfloat16().float() if t.is_floating_point() else t for n, t in tensors.items()}
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("wide", [True, False], ids=["float32", "half"])
+def test_autocast_changes_nothing_but_rounds_for_a_linear_layer(sample, half, wide, device):
+    tensors = tensors_of(sample, (2, 3), device, torch.float32 if wide else half)
+    rounded = {n: t.to(half).to(t.dtype) if t.is_floating_point() else t for n, t in tensors.items()}
     expected = run(sample, rounded if sample.rounds else tensors)
-    with torch.autocast(device, dtype=torch.bfloat16):
-        same(run(sample, tensors), expected)
+    with torch.autocast(device, dtype=half):
+        found = run(sample, tensors)
+    assert found[0].dtype == torch.float32
+    same(found, expected)
 
 
 @EVERY
@@ -162,15 +197,64 @@ def test_arguments_are_left_as_they_were(sample, device):
     same(tensors, before)
 
 
+def strided(x):
+    """Return the tensor with another order in memory: the first dimension lies closest together."""
+    if x.ndim == 0:
+        return x
+    return (
+        x.permute(*range(x.ndim)[::-1]).contiguous().permute(*range(x.ndim)[::-1])
+        if x.ndim > 1
+        else x.repeat_interleave(2)[::2]
+    )
+
+
 @EVERY
-def test_strides_do_not_matter(sample, device):
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 4)], ids=str)
+def test_strides_do_not_matter(sample, shape, device):
+    tensors = tensors_of(sample, shape, device)
+    turned = {n: strided(t) for n, t in tensors.items()}
+    assert not any(t.is_contiguous() for t in turned.values() if t.ndim)
+    torch.testing.assert_close(run(sample, turned), run(sample, tensors), rtol=1e-15, atol=1e-15)
+
+
+@EVERY
+def test_one_row_may_stand_for_many(sample, device):
+    # An expanded tensor has the stride 0: all its rows lie in one place, which nothing may write to.
+    tensors = tensors_of(sample, (1, 4), device)
+    rows = {n: (3, *t.shape[1:]) if t.shape[:1] == (1,) else t.shape for n, t in tensors.items()}
+
+    def expanded(tensors, *, copied):
+        wide = {n: t.expand(rows[n]) for n, t in tensors.items()}
+        return sample({n: t.contiguous() for n, t in wide.items()} if copied else wide)
+
+    expected, found = (run(sample, tensors, partial(expanded, copied=copied)) for copied in (True, False))
+    torch.testing.assert_close(found, expected, rtol=1e-15, atol=0)
+
+
+@EVERY
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0)], ids=str)
+def test_an_empty_batch_has_a_gradient(sample, shape, device):
+    if not fits(sample, shape):
+        return
+    tensors = tensors_of(sample, shape, device)
+    for name, gradient in zip(sample.gradients, run(sample, tensors)[1], strict=True):
+        # A tensor that is there once for all tokens has a gradient, and no token to get it from.
+        same(gradient, torch.zeros_like(tensors[name]))
+
+
+@EVERY
+def test_the_order_of_the_rows_does_not_matter(sample, device):
     tensors = tensors_of(sample, (4, 3), device)
-    strided = {
-        n: t.mT.contiguous().mT if t.ndim > 1 else t.repeat_interleave(2, dim=0)[::2]
-        for n, t in tensors.items()
-    }
-    assert not any(t.is_contiguous() for t in strided.values())
-    torch.testing.assert_close(run(sample, strided), run(sample, tensors), rtol=1e-15, atol=0)
+    order = torch.tensor([2, 0, 3, 1], device=device)
+
+    def turned(tensors):
+        found = sample(
+            {n: t[order] if t.shape[:1] == (4,) and n not in ONCE else t for n, t in tensors.items()}
+        )
+        return found if sample.reduces else found[order.argsort()]
+
+    # Not to the last bit: a sum over all rows is taken in another order.
+    torch.testing.assert_close(run(sample, tensors, turned), run(sample, tensors), rtol=1e-13, atol=1e-15)
 
 
 @EVERY

@@ -10,6 +10,7 @@ from pathlib import Path
 import griffe
 import pytest
 from torch import Tensor
+from torch.distributed import ProcessGroup
 
 import lab
 import ppo_core
@@ -42,6 +43,7 @@ def test_the_public_names():
         "explained_variance",
         "full_kl",
         "gae",
+        "global_sum",
         "group_centred",
         "group_relative",
         "hidden_logprobs",
@@ -67,9 +69,11 @@ def test_the_public_names():
         "sequence_policy_loss",
         "sequence_ratio",
         "shaped_rewards",
+        "sharded_logprobs",
         "surrogate",
         "token_logprobs",
         "truncated_weights",
+        "undo_mean_over_ranks",
         "value_loss",
         "whiten",
     ]
@@ -114,8 +118,10 @@ def test_a_public_name_is_never_also_a_module(package):
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_tensors_come_first_and_hyper_parameters_are_named(function):
     for parameter in inspect.signature(function).parameters.values():
-        # A bias is a tensor that a model may lack; it stands where torch's own functions have it.
-        tensor = parameter.annotation is Tensor or parameter.name == "bias"
+        # A bias is a tensor that a model may lack; it stands where torch's own functions have it. So does the
+        # group of a function that is about nothing else.
+        second = parameter.name == "bias" or function.__name__ in ("global_sum", "undo_mean_over_ranks")
+        tensor = parameter.annotation is Tensor or second
         assert parameter.kind is (parameter.POSITIONAL_OR_KEYWORD if tensor else parameter.KEYWORD_ONLY)
         assert tensor or parameter.annotation in (
             float,
@@ -125,6 +131,7 @@ def test_tensors_come_first_and_hyper_parameters_are_named(function):
             int | None,
             float | Tensor | None,
             Tensor | None,
+            ProcessGroup | None,
         )
 
 
@@ -245,6 +252,8 @@ def wrong_directions(folder):
         "kl_losses": 5,
         "distributions": 5,
         "controllers": 3,
+        "distributed": 1,
+        "sharded": 4,
         "values": 2,
         "entropies": 2,
         "hidden": 3,

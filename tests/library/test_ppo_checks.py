@@ -216,6 +216,8 @@ def test_every_tensor_is_checked(sample):
     good = tensors_of(sample, (2, 3))
     sample(good)
     for name, tensor in good.items():
+        if name == "denominator":
+            continue  # a number does as well; test_text has its errors
         with pytest.raises(TypeError, match=f"^{name} must be a torch.Tensor, got list"):
             sample({**good, name: tensor.tolist()})
         wrong = {torch.bool: "a bool", torch.int64: "an int64"}.get(KINDS.get(name), "a floating-point")

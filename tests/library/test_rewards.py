@@ -257,6 +257,17 @@ def test_the_error_names_the_answer(shape, index):
         shaped_rewards(*arguments, beta=0.1, slot=slot)
 
 
+def test_the_first_of_several_answers_is_named():
+    logprobs, mask = (
+        torch.zeros(4, 2),
+        torch.tensor([[True, True], [False, False], [True, True], [False, False]]),
+    )
+    with pytest.raises(ValueError, match=r"in the answer at index \[1\], so"):
+        shaped_rewards(torch.ones(4), logprobs, logprobs, mask, beta=0.1)
+    with pytest.raises(ValueError, match=r"in the answer at index \[1\], got 3, so"):
+        shaped_rewards(torch.ones(4), logprobs, logprobs, mask, beta=0.1, slot=torch.tensor([0, 3, 1, 5]))
+
+
 def test_an_answer_without_a_token_is_nan_in_a_compiled_graph(device):
     arguments = [x.to(device) for x in EMPTY_ANSWER]
     result = torch.compile(shaped_rewards, fullgraph=True, backend="aot_eager")(*arguments, beta=0.1)

@@ -14,12 +14,19 @@ from reference.aggregation import (
     masked_mean,
     masked_sum,
 )
+from reference.controllers import (
+    adapt_beta,
+)
 from reference.diagnostics import (
     approximate_kl,
     clip_fractions,
     effective_sample_size,
     explained_variance,
     ratio_quantiles,
+)
+from reference.distributed import (
+    global_sum,
+    undo_mean_over_ranks,
 )
 from reference.groups import (
     group_centred,
@@ -31,9 +38,12 @@ from reference.importance import (
     truncated_weights,
 )
 from reference.kl import (
+    full_kl,
     kl_k1,
     kl_k2,
     kl_k3,
+    kl_loss,
+    kl_loss_slope,
     kl_penalty,
 )
 from reference.lab_bandit import (
@@ -77,6 +87,7 @@ from reference.lab_reweighting import (
 from reference.logits import (
     entropy,
     hidden_logprobs,
+    sharded_logprobs,
     token_logprobs,
 )
 from reference.objectives import (

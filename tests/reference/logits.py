@@ -2,7 +2,7 @@
 
 import math
 
-from reference.lists import each_place
+from reference.lists import each, each_place
 
 
 def token_logprobs(logits, tokens, *, temperature=1.0, ignore_index=None, mask=None):
@@ -33,6 +33,23 @@ def hidden_logprobs(hidden, weight, tokens, bias=None, *, temperature=1.0, ignor
         return 0.0 if token == ignore_index else entropy_of(probs(h))
 
     return each_place(logprob, mask, hidden, tokens), each_place(undecided, mask, hidden, tokens)
+
+
+def sharded_logprobs(logits, tokens, *, start, group, temperature=1.0, ignore_index=None, mask=None):
+    # The group is the list of the logits of all ranks, in the order of the vocabulary.
+    assert logits in group
+    whole = _side_by_side(group)
+    options = {"temperature": temperature, "mask": mask}
+    logprobs = token_logprobs(whole, tokens, ignore_index=ignore_index, **options)
+    entropies = each(lambda token, h: 0.0 if token == ignore_index else h, tokens, entropy(whole, **options))
+    return logprobs, entropies
+
+
+def _side_by_side(shards):
+    """Join the innermost lists of equally nested lists."""
+    if any(shard and isinstance(shard[0], list | tuple) for shard in shards):
+        return [_side_by_side(parts) for parts in zip(*shards, strict=True)]
+    return [z for shard in shards for z in shard]
 
 
 def softmax(logits, temperature=1.0):

@@ -48,10 +48,11 @@ PEER = Peer(
             "Policy loss",
             'policy_loss_fn("vanilla", old_logprobs, logprobs, advantages, mask,\n'
             "               clip_ratio=0.2, clip_ratio_c=3.0)",
-            "losses = policy_loss(logprobs, old_logprobs, advantages, epsilon=0.2, dual_clip=3.0, mask=mask)\n"
-            + MEAN,
+            "losses = policy_loss(logprobs, old_logprobs, advantages,\n"
+            "                     epsilon=0.2, dual_clip=3.0, log_bound=20.0, mask=mask)\n" + MEAN,
             slope="logprobs",
-            note="verl's dual clip is on unless you raise `clip_ratio_c`; ours is off unless you give `dual_clip`.",
+            note="verl's dual clip is on unless you raise `clip_ratio_c`, and its bound of 20 on the log-ratio is fixed; "
+            "in ours both are off unless you give them.",
         ),
         Pair(
             "Policy loss, no dual clip",

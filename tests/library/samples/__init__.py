@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from . import (
     aggregation,
+    controllers,
     diagnostics,
     groups,
     importance,
@@ -17,14 +18,15 @@ from . import (
     values,
     whitening,
 )
-from .core import KINDS, Sample, draw, run, tensors_of, to_tensors
+from .core import KINDS, ONCE, Sample, draw, run, tensors_of, to_tensors
 
-__all__ = ["KINDS", "SAMPLES", "WITHOUT_SAMPLES", "Sample", "draw", "run", "tensors_of", "to_tensors"]
+__all__ = ["KINDS", "ONCE", "SAMPLES", "WITHOUT_SAMPLES", "Sample", "draw", "run", "tensors_of", "to_tensors"]
 
 SUBJECTS = [
     policy,
     importance,
     kl,
+    controllers,
     rewards,
     returns,
     groups,
@@ -41,5 +43,8 @@ SAMPLES = [replace(sample, ranges=subject.RANGES) for subject in SUBJECTS for sa
 # What the general tests cannot call: they draw floating-point tensors of one shape, and expect such a result.
 WITHOUT_SAMPLES = {
     "sequence_ids_from_lengths": "from lengths to numbers of sequences; tests/library/test_packing.py has it all",
+    "global_sum": "takes a process group, which must stand; tests/library/test_distributed.py has it all",
+    "undo_mean_over_ranks": "takes a process group; tests/library/test_distributed.py has it all",
+    "sharded_logprobs": "takes a process group; tests/library/test_sharded.py has it all",
     "batch_count": "from a mask alone to a whole number; tests/library/test_aggregation.py has it all",
 }

@@ -9,15 +9,16 @@ SAMPLES = [
     *(
         Sample(
             "aggregate",
-            ("losses", "mask", *ids),
+            ("losses", "mask", *ids, *counted),
             ("losses",),
-            {"mode": mode, **denominator},
+            {"mode": mode, **plain},
             by_token=True,
             result=(),
         )
         for mode in ("token_mean", "sequence_mean_token_mean", "sequence_mean_token_sum", "constant")
-        for denominator in ({}, {"denominator": 7})
-        if mode != "constant" or denominator
+        # As a number, and as a tensor, which is what `batch_count` gives.
+        for plain, counted in (({}, ()), ({"denominator": 7}, ()), ({}, ("denominator",)))
+        if mode != "constant" or plain or counted
         for ids in ((), ("sequence_ids",))
     ),
 ]

@@ -11,8 +11,8 @@ from reference.lists import rows, under_mask
 
 VOCABULARY, WIDTH = 4, 3
 # What stands at each token where it is more than a number, and what is there once for all tokens.
-AT_EACH_TOKEN = {"logits": (VOCABULARY,), "hidden": (WIDTH,)}
-ONCE = {"weight": (VOCABULARY, WIDTH), "bias": (VOCABULARY,)}
+AT_EACH_TOKEN = {"logits": (VOCABULARY,), "ref_logits": (VOCABULARY,), "hidden": (WIDTH,)}
+ONCE = {"weight": (VOCABULARY, WIDTH), "bias": (VOCABULARY,), "denominator": ()}
 # What is no floating-point tensor: it keeps its type, holds no NaN and gets no gradient.
 KINDS = {
     "mask": torch.bool,
@@ -20,6 +20,7 @@ KINDS = {
     "sequence_ids": torch.int64,
     "slot": torch.int64,
     "terminated": torch.bool,
+    "denominator": torch.int64,
 }
 
 
@@ -152,6 +153,7 @@ def _drawn(sample, name, shape, rng):
         "tokens": lambda: rng.randrange(VOCABULARY),
         "slot": lambda: 0,
         "terminated": lambda: rng.random() < 0.5,
+        "denominator": lambda: rng.randrange(1, 9),
     }
     return _nested(sample.shape_of(name, shape), elements.get(name, lambda: rng.uniform(low, high)))
 

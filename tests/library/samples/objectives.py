@@ -18,15 +18,16 @@ RANGES = {"advantages": (-2, 2), "values": (-2, 2), "returns": (-2, 2), "entropi
 SAMPLES = [
     Sample(
         "ppo_objective",
-        (*_OBJECTIVE, *ids),
+        (*_OBJECTIVE, *more),
         ("logprobs", "values", "entropies"),
         {**_WEIGHTS, "mode": mode, **options},
         by_token=True,
         result=(5,),
     )
-    for mode, options, ids in (
+    for mode, options, more in (
         ("token_mean", {}, ()),
         ("constant", {"denominator": 7}, ()),
+        ("sequence_mean_token_sum", {"epsilon_high": 0.4}, ("denominator",)),
         ("sequence_mean_token_mean", {"epsilon_high": 0.5, "dual_clip": 2}, ("sequence_ids",)),
     )
 ]
