@@ -56,6 +56,7 @@ def full_kl(logits: Tensor, ref_logits: Tensor, *, mask: Tensor | None = None) -
     logits, ref_logits = checks.floats({"logits": logits, "ref_logits": ref_logits})
     checks.logits_and_mask(logits, mask)
     places = None if mask is None else mask.unsqueeze(-1)
+    # Where nothing counts both policies are even, and equal.
     logits, ref_logits = counted(logits, places), counted(ref_logits, places).detach()
 
     p, q = logits.softmax(-1), ref_logits.softmax(-1)
@@ -67,11 +68,11 @@ def full_kl(logits: Tensor, ref_logits: Tensor, *, mask: Tensor | None = None) -
     excess = torch.where(near, p * torch.expm1(torch.where(near, d, 0.0)), q - p).sum(-1, keepdim=True)
     # A probability that is rounded to 0 is not 0: a token that the reference alone rules out costs infinity.
     impossible = possible & ~ref_possible
-    d = torch.where(impossible, -torch.inf, d - torch.log1p(excess).detach())
+    d = torch.where(impossible, -torch.inf, d - excess.detach())
     weight = torch.where(impossible, p + torch.finfo(p.dtype).tiny, p)
     # Far from each other e^d may overflow, but not its product with p, which is q.
     terms = torch.where(near, p * exp_remainder(torch.where(near, d, 0.0)), q - p - weight * d)
-    return counted(terms.sum(-1), mask)
+    return terms.sum(-1)
 
 
 def _log_ratio(logits: Tensor, ref_logits: Tensor, finite: Tensor) -> Tensor:

@@ -19,10 +19,13 @@ def on_ranks(count, function):
     """Call `function(rank, group)` on every rank at the same time; return the results, rank by rank."""
     results, failures = [None] * count, []
     store = dist.HashStore()
+    # Kept until all ranks are through: torch 2.6 can hang where a rank gives up its group before that.
+    groups = [None] * count
 
     def work(rank):
         try:
-            results[rank] = function(rank, _group(store, rank, count))
+            groups[rank] = _group(store, rank, count)
+            results[rank] = function(rank, groups[rank])
         except Exception as failure:
             failures.append(failure)
 

@@ -64,17 +64,17 @@ def test_one_certain_token_costs_what_the_reference_thinks_of_it(size, device):
 # --- all its digits
 
 
-def draw(spread, distance, shift, size=50, dtype=torch.float32):
+def draw(size, spread, distance, shift, dtype=torch.float32):
     """Logits as the function sees them: the reference is the policy, moved by about `distance`, and shifted."""
-    rng = random.Random(f"{spread} {distance} {shift}")
+    rng = random.Random(f"{size} {spread} {distance} {shift}")
     logits = [rng.gauss(0, spread) for _ in range(size)]
     ref_logits = [z + distance * rng.gauss(0, 1) + shift for z in logits]
     return [torch.tensor(row, dtype=dtype).tolist() for row in (logits, ref_logits)]
 
 
 CASES = [
-    (spread, distance, shift)
-    for spread in (1, 5)
+    (size, spread, distance, shift)
+    for size, spread in ((3, 5), (50, 5), (200, 1))
     for distance in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10)
     for shift in (0, 0.7, -1000)
 ]
@@ -98,7 +98,7 @@ def test_the_cases_reach_the_smallest_divergences():
 
 
 def test_the_formula_as_written_would_fail_that():
-    logits, ref_logits = (tensor(row, dtype=torch.float32) for row in draw(1, 1e-4, 0))
+    logits, ref_logits = (tensor(row, dtype=torch.float32) for row in draw(200, 1, 1e-4, 0))
     right = exact(logits.tolist(), ref_logits.tolist())[0]
     logprobs, ref = logits.log_softmax(-1), ref_logits.log_softmax(-1)
     written = (logprobs.exp() * (logprobs - ref)).sum().item()
@@ -147,12 +147,17 @@ def test_a_shift_of_all_logits_changes_nothing(device):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("far", [120.0, 900.0, 1e5])
+def test_all_the_mass_on_another_token_costs_its_distance(far, dtype, device):
+    # The policy's token has log-probability -far in the reference; e^far is infinite in float32, or in both.
+    value, gradient = value_and_gradient([far, 0.0, 0.0], [0.0, far, 0.0], device, dtype)
+    assert value == pytest.approx(far, rel=1e-6)
+    assert gradient == pytest.approx([0, 0, 0], abs=1e-40)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_far_away_nothing_overflows(dtype, device):
-    # The mass is on one token each: the policy's has log-probability -1000 in the reference.
-    value, gradient = value_and_gradient([1000.0, 0.0, 0.0], [0.0, 1000.0, 0.0], device, dtype)
-    assert value == pytest.approx(1000, rel=1e-6)
-    assert gradient == [0, 0, 0]
-    # Here a tenth of the mass is, at log(1/10) - (-1000): the gradient is p (1000 + log p - KL) there.
+    # A tenth of the mass is at log(1/10) - (-1000); the gradient is p (1000 + log p - KL) there.
     value, gradient = value_and_gradient([0.0, math.log(9)], [-1000.0, 0.0], device, dtype)
     kl = 0.1 * (1000 - math.log(10)) + 0.9 * math.log(0.9)
     assert value == pytest.approx(kl, rel=1e-6)

@@ -45,7 +45,7 @@ def batches(draw, *elements, least=1):
     """Draw a tensor of shape [rows, tokens] for each kind of elements, and a mask."""
     shape = draw(st.integers(1, 3)), draw(st.integers(least, 5))
     size = math.prod(shape)
-    flat = [draw(st.lists(each, min_size=size, max_size=size)) for each in (*(elements), st.booleans())]
+    flat = [draw(st.lists(each, min_size=size, max_size=size)) for each in (*elements, st.booleans())]
     *numbers, mask = flat
     tensors = [torch.tensor(x, dtype=torch.float64).reshape(shape) for x in numbers]
     return *tensors, torch.tensor(mask).reshape(shape)
@@ -662,12 +662,11 @@ def in_rows(x, lengths, rows, fill):
 
 def numbers_in_rows(lengths, rows, device):
     """Number the sequences of each row 7, 8, 7, 8: equal numbers that are no neighbours are two sequences."""
-    places = [[7 + k % 2] * lengths[sequence] for row in rows for k, sequence in enumerate(row)]
-    numbered = [torch.tensor(x).expand(1, -1) for x in places]
-    padded = torch.zeros(len(lengths), max(lengths), dtype=torch.int64)
-    for sequence, numbers in enumerate(numbered):
-        padded[sequence, : lengths[sequence]] = numbers
-    return in_rows(padded, lengths, rows, -1).to(device)
+    numbers = [
+        torch.cat([torch.full((lengths[sequence],), 7 + k % 2) for k, sequence in enumerate(row)])
+        for row in rows
+    ]
+    return torch.nn.utils.rnn.pad_sequence(numbers, batch_first=True, padding_value=-1).to(device)
 
 
 def value_and_gradients(sample, tensors, weights):

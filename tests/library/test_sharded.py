@@ -341,9 +341,10 @@ def test_every_rank_raises_for_a_token_that_no_rank_or_several_hold(token, start
     # Had one rank raised alone, the others would wait for it at their next call.
     x, tokens = arguments()
     tokens[:] = 3
-    tokens[1, 2] = token
+    tokens[0, 2] = token
+    tokens[1, 1] = 99
     text = (
-        f"tokens must each lie in the range of one rank, got {token} at index [1, 2], in the range of {holders}; give "
+        f"tokens must each lie in the range of one rank, got {token} at index [0, 2], in the range of {holders}; give "
         "each rank its own start, and leave padding out with mask or ignore_index"
     )
 
