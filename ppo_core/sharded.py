@@ -96,7 +96,9 @@ def sharded_logprobs(
     counts = counted_tokens(tokens, mask, ignore_index)
     if counts is None:
         counts = torch.ones_like(tokens, dtype=torch.bool)
-    logprobs, entropies, holders = _Statistics.apply(logits, tokens - start, counts, temperature, group)
+    logprobs, entropies, holders = _Statistics.apply(  # type: ignore[no-untyped-call]  # torch gives apply no types
+        logits, tokens - start, counts, temperature, group
+    )
     known = (holders == 1) | ~counts
     if checks.may_look(tokens) and not known.all():
         first = (~known).nonzero()[0].tolist()
@@ -136,7 +138,9 @@ class _Statistics(torch.autograd.Function):
     def backward(
         ctx: Any, grad_logprobs: Tensor, grad_entropies: Tensor, _: Tensor
     ) -> tuple[Tensor | None, ...]:
-        gradient = _Gradient.apply(ctx.temperature, *ctx.saved_tensors, grad_logprobs, grad_entropies)
+        gradient = _Gradient.apply(  # type: ignore[no-untyped-call]
+            ctx.temperature, *ctx.saved_tensors, grad_logprobs, grad_entropies
+        )
         return gradient, None, None, None, None
 
 

@@ -65,11 +65,11 @@ def whiten(x: Tensor, mask: Tensor, *, ddof: int, eps: float, group: ProcessGrou
     checks.process_group(group)
     x = x.detach()
     count = _over_all(mask.sum(), group)
-    # An empty batch divides 0 by 1.
-    difference = x - _over_all(masked_sum(x, mask), group) / count.clamp(min=1)
+    # Where nothing counts the mean is NaN, and no element is there to show it.
+    difference = x - _over_all(masked_sum(x, mask), group) / count
     # A mean that is large beside the spread is rounded by a good part of the spread. The mean of the
     # differences is what that lost.
-    difference = difference - _over_all(masked_sum(difference, mask), group) / count.clamp(min=1)
+    difference = difference - _over_all(masked_sum(difference, mask), group) / count
     # A single element has the difference 0: whatever divides it, and 0 must not.
     variance = _over_all(masked_sum(difference**2, mask), group) / (count - ddof).clamp(min=1)
     return counted(difference / (variance.sqrt() + eps), mask)

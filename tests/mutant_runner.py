@@ -2,85 +2,123 @@
 
     python tests/mutant_runner.py <request.json >answer.json
 
-asks for {"functions": names of public functions, "mutants": numbers, "tests": paths and options} and answers with
-{number: what killed it, or null}. Under the key "none" stands the run without a mutant, which must survive.
+asks for {"mutants": numbers among all mutants of the public functions, "tests": paths and options} and answers with
+{number: what killed it, or null}. Under the key "none" stands the run without a mutant, which must survive. That
+run also finds out which tests reach which function: against a mutant run only the tests that reach it.
 """
 
-import importlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+import threading
+import time
+from collections.abc import Callable
 
 import pytest
 
-from mutants import PACKAGES, Mutant, all_mutants, applied
+from mutants import Mutant, all_mutants, applied, public
 
-SECONDS = 120  # a mutant that runs longer counts as killed
-
-
-def public(names: Iterable[str]) -> list[Callable]:
-    """The functions of these names, whichever package they are in."""
-    packages = [importlib.import_module(package) for package in PACKAGES]
-    return [getattr(package, name) for name in names for package in packages if hasattr(package, name)]
+MARGIN = 60  # seconds; a mutant that runs so much longer than all tests without one counts as killed
 
 
 class Loop:
     """A pytest plugin that takes the place of the loop over the tests."""
 
     def __init__(self, request: dict):
-        self.mutants = all_mutants(public(request["functions"]))
+        self.mutants = all_mutants(public())
         self.numbers = request["mutants"]
         self.killers: dict[str, str | None] = {}
 
     def pytest_runtestloop(self, session) -> bool:
-        self.killers["none"] = _in_a_fork(session, None)
+        started = time.monotonic()
+        files = {mutant.target.path for mutant in self.mutants}
+        found = _in_a_fork(lambda: _reached_by(session, files))
+        if isinstance(found, str):
+            self.killers = dict.fromkeys(["none", *map(str, self.numbers)], found)
+            return True
+        self.killers["none"] = None
+        limit = MARGIN + int(time.monotonic() - started)
         for number in self.numbers:
-            self.killers[str(number)] = _in_a_fork(session, self.mutants[number])
+            mutant = self.mutants[number]
+            items = [item for item in session.items if _reaches(found[item.nodeid], mutant)]
+            killer = _in_a_fork(lambda mutant=mutant, items=items: _killer(session, items, mutant), limit)
+            self.killers[str(number)] = killer
         return True
 
 
-def _in_a_fork(session, mutant: Mutant | None) -> str | None:
-    """The first test that fails with the mutant in place, or None."""
+def _in_a_fork(work: Callable, limit: int = 0):
+    """What the work returns, done in a process of its own; how that ended if it came to no end within the limit."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         status = 1
         try:
             os.close(reader)
-            signal.alarm(SECONDS)
-            killer = _first_failure(session, mutant)
-            os.write(writer, killer.encode())
+            signal.alarm(limit)
+            with os.fdopen(writer, "w") as pipe:
+                json.dump(work(), pipe)
             status = 0
         finally:
             # Without the endings of the parent: its reports, its exit handlers.
             os._exit(status)
     os.close(writer)
     with os.fdopen(reader) as pipe:
-        killer = pipe.read()
+        answer = pipe.read()
     _, status = os.waitpid(child, 0)
-    return killer or (None if status == 0 else f"the process, which ended with status {status}")
+    return json.loads(answer) if status == 0 else f"the process, which ended with status {status}"
 
 
-def _first_failure(session, mutant: Mutant | None) -> str:
-    if mutant is None:
-        return _run(session, session.items)
+def _reached_by(session, files: set[str]) -> dict[str, list] | str:
+    """The file and name of every function that each test calls, or the first test that fails."""
+    found: dict[str, list] = {}
+    called: set[tuple[str, str]] = set()
+
+    def note(frame, event, _) -> None:
+        if event == "call" and frame.f_code.co_filename in files:
+            called.add((frame.f_code.co_filename, frame.f_code.co_qualname.partition(".<locals>")[0]))
+
+    def before(item) -> None:
+        called.clear()
+
+    def after(item) -> None:
+        found[item.nodeid] = sorted(called)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    failing = _run(session, session.items, before, after)
+    return failing or found
+
+
+def _reaches(called: list, mutant: Mutant) -> bool:
+    """Whether a test that calls these functions runs the mutant: a number has its users in its own file."""
+    target = mutant.target
+    return any(path == target.path and (name == target.name or target.is_number) for path, name in called)
+
+
+def _killer(session, items: list, mutant: Mutant) -> str | None:
     with applied(mutant):
-        return _run(session, sorted(session.items, key=lambda item: _distance(item.nodeid, mutant)))
+        return _run(session, sorted(items, key=lambda item: _distance(item.nodeid, mutant)))
 
 
-def _run(session, items: list) -> str:
+def _nothing(item) -> None:
+    pass
+
+
+def _run(session, items: list, before: Callable = _nothing, after: Callable = _nothing) -> str | None:
+    """The first of the tests that fails."""
     for item, following in zip(items, [*items[1:], None], strict=False):
+        before(item)
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        after(item)
         if session.testsfailed:
             return item.nodeid
-    return ""
+    return None
 
 
 def _distance(nodeid: str, mutant: Mutant) -> int:
     """Tests that are likely to fail come first, slow ones last."""
-    if "compile" in nodeid:
+    if "compile" in nodeid or "inductor" in nodeid:
         return 3
     if mutant.target.name in nodeid:
         return 0

@@ -8,6 +8,9 @@ holds the function runs the wrong version, whichever way it was imported.
 import ast
 import copy
 import difflib
+import importlib
+import inspect
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,7 +23,7 @@ PACKAGES = ("ppo_core", "lab")
 
 @dataclass(frozen=True)
 class Target:
-    """Something that is mutated: a function, or a number that a module defines and a function uses."""
+    """Something that is mutated: a function, a method as Class.method, or a number that a function uses."""
 
     module: str
     name: str
@@ -29,6 +32,10 @@ class Target:
     @property
     def path(self) -> str:
         return self.namespace["__file__"]
+
+    @property
+    def is_number(self) -> bool:
+        return isinstance(self.namespace.get(self.name), int | float)
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,13 @@ class Mutant:
 # --- which functions
 
 
+def public() -> list[Callable]:
+    """The public functions of the packages, sorted by name."""
+    packages = [importlib.import_module(package) for package in PACKAGES]
+    found = [getattr(package, name) for package in packages for name in package.__all__]
+    return sorted(filter(inspect.isfunction, found), key=lambda function: function.__name__)
+
+
 def reached(functions: Iterable[Callable]) -> list[Target]:
     """The functions and all of the packages that they call, and the numbers those rest on; sorted."""
     found: dict[tuple[str, str], Target] = {}
@@ -61,13 +75,15 @@ def reached(functions: Iterable[Callable]) -> list[Target]:
     while waiting:
         function = waiting.pop()
         namespace = function.__globals__
-        key = (function.__module__, function.__name__)
+        key = (function.__module__, function.__qualname__)
         if key in found:
             continue
         found[key] = Target(*key, namespace)
         for name, value in _used(function):
             if isinstance(value, types.FunctionType):
                 waiting.append(value)
+            elif isinstance(value, type):
+                waiting += _methods(value)
             elif isinstance(value, int | float):
                 module = (namespace["__name__"], name)
                 found[module] = Target(*module, namespace)
@@ -75,8 +91,8 @@ def reached(functions: Iterable[Callable]) -> list[Target]:
 
 
 def _used(function: Callable) -> Iterator[tuple[str, object]]:
-    """The functions of ours and the numbers that the code of a function names."""
-    names = set(function.__code__.co_names)
+    """The functions and classes of ours and the numbers that the code of a function names."""
+    names = _names(function.__code__)
     for name in sorted(names & set(function.__globals__)):
         value = function.__globals__[name]
         if isinstance(value, types.ModuleType) and _is_ours(value.__name__):
@@ -86,10 +102,25 @@ def _used(function: Callable) -> Iterator[tuple[str, object]]:
         else:
             members = [(name, value)]
         for member, each in members:
-            if isinstance(each, types.FunctionType) and _is_ours(each.__module__):
+            if isinstance(each, types.FunctionType | type) and _is_ours(each.__module__):
                 yield member, each
             elif isinstance(each, int | float) and each is value:
                 yield member, each
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """The names in the code, in its lambdas and comprehensions too."""
+    inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _methods(cls: type) -> list[types.FunctionType]:
+    """What the source of a class defines; a NamedTuple has methods that no source defines."""
+    found = [getattr(each, "__func__", each) for each in vars(cls).values()]
+    source = vars(sys.modules[cls.__module__])["__file__"]
+    return [
+        each for each in found if isinstance(each, types.FunctionType) and each.__code__.co_filename == source
+    ]
 
 
 def _is_ours(module: str) -> bool:
@@ -126,9 +157,13 @@ def all_mutants(functions: Iterable[Callable]) -> list[Mutant]:
 
 
 def _definition(target: Target) -> ast.stmt:
-    for statement in _parsed(target.path).body:
+    cls, _, own_name = target.name.rpartition(".")
+    body = _parsed(target.path).body
+    if cls:
+        (body,) = (each.body for each in body if isinstance(each, ast.ClassDef) and each.name == cls)
+    for statement in body:
         match statement:
-            case ast.FunctionDef(name=target.name) | ast.Assign(targets=[ast.Name(id=target.name)]):
+            case ast.FunctionDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]) if name == own_name:
                 return statement
     raise LookupError(f"{target.name} is not defined at the top of {target.path}")
 
@@ -157,7 +192,9 @@ _OPERATORS = {
     ast.Sub: (ast.Add,),
     ast.Mult: (ast.Div,),
     ast.Div: (ast.Mult,),
+    ast.FloorDiv: (ast.Mult,),
     ast.Pow: (ast.Mult, ast.Div),
+    ast.MatMult: (),
     ast.BitAnd: (ast.BitOr,),
     ast.BitOr: (ast.BitAnd,),
     ast.Lt: (ast.LtE, ast.Gt),
@@ -185,7 +222,7 @@ def _variants(node: ast.expr) -> Iterator[ast.expr]:
         case ast.BinOp(left=left, op=op, right=right):
             for other in _OPERATORS[type(op)]:
                 yield _at(node, ast.BinOp(left, other(), right))
-            if isinstance(op, ast.Sub | ast.Div | ast.Pow):
+            if isinstance(op, ast.Sub | ast.Div | ast.FloorDiv | ast.Pow | ast.MatMult):
                 yield _at(node, ast.BinOp(right, op, left))
         case ast.BoolOp(op=op, values=values):
             for other in _OPERATORS[type(op)]:
@@ -253,20 +290,21 @@ def _at(place: ast.expr, node: ast.expr) -> ast.expr:
 def applied(mutant: Mutant) -> Iterator[None]:
     """The live module with the mutant in it, as long as the context lasts."""
     live = mutant.target.namespace
-    name = mutant.target.name
+    cls, _, name = mutant.target.name.rpartition(".")
+    holder = vars(live[cls]) if cls else live
     scratch = dict(live)
     exec(compile(ast.Module([mutant.tree], []), mutant.target.path, "exec"), scratch)
-    if not isinstance(live[name], types.FunctionType):
+    if mutant.target.is_number:
         original, live[name] = live[name], scratch[name]
         try:
             yield
         finally:
             live[name] = original
         return
-    function = live[name]
+    function, wrong = (getattr(each[name], "__func__", each[name]) for each in (holder, scratch))
     original = _inside(function)
     try:
-        function.__code__, function.__defaults__, function.__kwdefaults__ = _inside(scratch[name])
+        function.__code__, function.__defaults__, function.__kwdefaults__ = _inside(wrong)
         yield
     finally:
         function.__code__, function.__defaults__, function.__kwdefaults__ = original

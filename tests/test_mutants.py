@@ -1,6 +1,7 @@
 """The maker of mutants makes the ones it should, and leaves nothing behind."""
 
 import importlib
+import importlib.util
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -33,6 +34,8 @@ def made(tmp_path, monkeypatch) -> Iterator[Callable[[str], list[str]]]:
         ("a - b", ["a + b", "b - a"]),
         ("a * b", ["a / b"]),
         ("a / b", ["a * b", "b / a"]),
+        ("a // b", ["a * b", "b // a"]),
+        ("a @ b", ["b @ a"]),
         ("a ** b", ["a * b", "a / b", "b ** a"]),
         ("-a", ["a"]),
         ("not a", ["a"]),
@@ -97,3 +100,36 @@ def test_what_is_reached_goes_through_helpers_numbers_and_tables(functions):
     names = {target.name for target in reached([functions["sampled_kl_gradient"].call])}
     assert names >= {"_logits", "floats", "kl_k3", "_drift", "log_ratio", "counted", "SERIES_RADIUS"}
     assert "aggregate" not in names
+
+
+def test_what_is_reached_goes_into_classes(functions):
+    names = {target.name for target in reached([functions["hidden_logprobs"].call])}
+    assert names >= {"_Statistics.forward", "_Gradients.backward", "_slopes", "_chunks", "CHUNK_ELEMENTS"}
+
+
+def test_what_is_reached_goes_into_lambdas_and_comprehensions(tmp_path):
+    (tmp_path / "lab.py").write_text(
+        "def inner(x):\n    return x\n\ndef other(x):\n    return x\n\n"
+        "def outer(xs):\n    return [inner(x) for x in xs], lambda x: other(x)\n"
+    )
+    spec = importlib.util.spec_from_file_location("lab.written", tmp_path / "lab.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert [target.name for target in reached([module.outer])] == ["inner", "other", "outer"]
+
+
+def test_a_mutant_of_a_method_lives_only_while_it_is_applied(functions):
+    call = functions["hidden_logprobs"].call
+
+    def gradient():
+        hidden = torch.ones(2, 3, requires_grad=True)
+        call(hidden, torch.eye(3), torch.tensor([0, 1])).logprobs.sum().backward()
+        return hidden.grad
+
+    right = gradient()
+    mutant = next(
+        m for m in all_mutants([call]) if m.target.name == "_Statistics.backward" and "[:0]" in m.after
+    )
+    with applied(mutant), pytest.raises(IndexError):
+        gradient()
+    assert torch.equal(gradient(), right)

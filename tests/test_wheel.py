@@ -29,7 +29,18 @@ def installed(wheel, tmp_path_factory) -> Path:
     """A folder with the wheel in it, as pip installs it."""
     folder = tmp_path_factory.mktemp("installed")
     subprocess.run(
-        [sys.executable, "-m", "pip", "--quiet", "install", "--no-deps", "--no-index", "--target", folder, wheel],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "--quiet",
+            "install",
+            "--no-deps",
+            "--no-index",
+            "--target",
+            folder,
+            wheel,
+        ],
         check=True,
     )
     return folder

@@ -22,7 +22,8 @@ PAGES = {
     "errata": "errata.html",
     "index": "items.html",
     "topic": "topics/clipping.html",
-    "reference": "library/reference.html",
+    "laboratory": "library/lab.html",
+    "differences": "library/differences.html",
 }
 
 

@@ -4,6 +4,7 @@ The collectives are real, gloo's. What only whole processes can show (a launcher
 FSDP) is in tests/distributed.
 """
 
+import os
 import threading
 from datetime import timedelta
 
@@ -13,18 +14,22 @@ from torch.distributed import ProcessGroup
 
 # Seconds. A rank that waits for one that failed gives up; so does the test.
 PATIENCE = 20
+# The groups of each number of ranks. They are used again, for each has threads and sockets of its own, and none ends
+# before the tests do: torch 2.6 can hang or abort where a group ends soon after its last collective.
+_groups = {}
+_out_of_step = []
 
 
 def on_ranks(count, function):
     """Call `function(rank, group)` on every rank at the same time; return the results, rank by rank."""
     results, failures = [None] * count, []
+    key = os.getpid(), count  # no thread survives a fork
+    groups = _groups.setdefault(key, [None] * count)
     store = dist.HashStore()
-    # Kept until all ranks are through: torch 2.6 can hang where a rank gives up its group before that.
-    groups = [None] * count
 
     def work(rank):
         try:
-            groups[rank] = _group(store, rank, count)
+            groups[rank] = groups[rank] or _group(store, rank, count)
             results[rank] = function(rank, groups[rank])
         except Exception as failure:
             failures.append(failure)
@@ -34,6 +39,8 @@ def on_ranks(count, function):
         thread.start()
     for thread in threads:
         thread.join(2 * PATIENCE)
+    if failures or any(thread.is_alive() for thread in threads):
+        _out_of_step.append(_groups.pop(key))
     if failures:
         # The others failed because this one was missing.
         raise failures[0]

@@ -80,13 +80,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float64, 2e-15)], ids=str)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 4e-6), (torch.float64, 8e-15)], ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_it_has_all_its_digits(case, dtype, tolerance, device):
     pair = draw(*case, dtype=dtype)
     kl, slope = exact(*pair)
     value, gradient = value_and_gradient(*pair, device, dtype)
-    assert value == pytest.approx(kl, rel=tolerance)
+    assert value == pytest.approx(kl, rel=tolerance, abs=0)
     assert gradient == pytest.approx(slope, rel=0, abs=20 * tolerance * max(map(abs, slope)))
 
 
@@ -104,7 +104,7 @@ def test_the_formula_as_written_would_fail_that():
     written = (logprobs.exp() * (logprobs - ref)).sum().item()
     assert 3e-9 < right < 7e-9
     assert abs(written - right) > right / 2
-    assert full_kl(logits, ref_logits).item() == pytest.approx(right, rel=1e-6)
+    assert full_kl(logits, ref_logits).item() == pytest.approx(right, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize("distance", [1e-4, 1.0])
@@ -116,7 +116,7 @@ def test_a_large_vocabulary(distance, device):
     expected = full_kl(logits.double(), ref_logits.double()).item()
     assert expected == pytest.approx(distance**2 / 2, rel=0.1)
     found = full_kl(logits.to(device), ref_logits.to(device)).item()
-    assert found == pytest.approx(expected, rel=1e-6)
+    assert found == pytest.approx(expected, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

@@ -298,6 +298,16 @@ def test_what_does_not_count_may_hold_anything(poison, chunk, device):
     assert (expected[0][:, ~mask] == 0).all() and (expected[1][~mask] == 0).all()
 
 
+@pytest.mark.parametrize("token", [7, 8, 10**12, -1, -(10**12)])
+def test_under_the_mask_a_token_may_be_any_number(token, device):
+    hidden, weight, tokens, bias = arguments((3,), device)
+    mask = torch.tensor([True, False, True], device=device)
+    expected = values_and_gradients(hidden_logprobs, (hidden, weight, tokens, bias), mask=mask)
+    tokens = tokens.masked_fill(~mask, token)
+    found = values_and_gradients(hidden_logprobs, (hidden, weight, tokens, bias), mask=mask)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
 def test_a_nan_from_above_does_not_pass_where_nothing_counts(device):
     hidden, weight, tokens, bias = arguments((3,), device)
     mask = torch.tensor([True, False, True], device=device)
@@ -378,9 +388,9 @@ def test_the_logits_are_never_all_held(dtype, monkeypatch, device):
     assert max(sizes.found) == tokens * vocabulary
 
 
-def test_a_chunk_of_any_size_is_far_below_what_a_large_model_would_hold():
-    # 8192 tokens of a vocabulary of 151936.
-    assert ppo_core.hidden.CHUNK_ELEMENTS < 8192 * 151936 / 100
+def test_a_chunk_is_far_below_what_a_large_model_would_hold_and_yet_many_tokens():
+    # 8192 tokens of a vocabulary of 151936: below 1% of it, and above 1 token in 1000.
+    assert 8192 * 151936 / 1000 < ppo_core.hidden.CHUNK_ELEMENTS < 8192 * 151936 / 100
 
 
 def test_what_is_kept_for_the_backward_pass_is_a_few_numbers_per_token(device):
