@@ -32,6 +32,7 @@ WIDTH, HEIGHT = 302.4, 230.4
 TEXT = 10.5
 CAP, DEPTH = 0.78 * TEXT, 0.22 * TEXT  # above and below the baseline
 TOP, RIGHT, BOTTOM = 26, 12, 38
+Points = numpy.ndarray  # [N, 2], in points of the figure
 
 
 def number(value: float) -> str:
@@ -123,13 +124,13 @@ def dot(axes: Axes, x: float, y: float, shape: str, colour: str) -> None:
     axes.plot(x, y, shape, color=colour, markersize=8, markeredgecolor=PAPER, zorder=5, clip_on=False)
 
 
-def disc(axes: Axes, x: float, y: float) -> numpy.ndarray:
+def disc(axes: Axes, x: float, y: float) -> Points:
     """Return the points that a dot covers, in points of the figure."""
     angle = numpy.linspace(0, 2 * numpy.pi, 16)
     return axes.transData.transform((x, y)) + 4.5 * numpy.column_stack([numpy.cos(angle), numpy.sin(angle)])
 
 
-def points_along(axes: Axes, x: Sequence[float], y: Sequence[float]) -> numpy.ndarray:
+def points_along(axes: Axes, x: Sequence[float], y: Sequence[float]) -> Points:
     """Return points at most one unit apart on the line through the data, in points of the figure."""
     corners = axes.transData.transform(numpy.column_stack([x, y]))
     steps = [max(2, int(numpy.hypot(*(b - a))) + 2) for a, b in zip(corners[:-1], corners[1:], strict=True)]
@@ -142,7 +143,7 @@ AROUND = [(1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1)]
 
 
 def spots(
-    points: numpy.ndarray, directions: Sequence[tuple[int, int]], distances: Sequence[float]
+    points: Points, directions: Sequence[tuple[int, int]], distances: Sequence[float]
 ) -> Iterator[tuple[float, float, str]]:
     """Yield where a label may stand, best first, as x, baseline and alignment.
 
@@ -164,7 +165,7 @@ def write(
     axes: Axes,
     text: str,
     where: Iterable[tuple[float, float, str]],
-    taken: list[numpy.ndarray],
+    taken: list[Points],
     colour: str,
     *,
     weight: str = "normal",

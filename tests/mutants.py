@@ -170,7 +170,12 @@ def _definition(target: Target) -> ast.stmt:
 
 @cache
 def _parsed(path: str) -> ast.Module:
-    return ast.parse(Path(path).read_text(encoding="utf-8"))
+    """The module without the docstrings of its functions, which would be copied for every mutant."""
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.fix_missing_locations(tree)
 
 
 def _sites(node: ast.AST) -> Iterator[ast.expr]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy
 import torch
 from matplotlib.axes import Axes
 from torch import Tensor
@@ -25,8 +24,8 @@ class Line:
 
 
 def draw_lines(
-    axes: Axes, lines: list[Line], taken: Sequence[numpy.ndarray] = (), *, width: float = 2.2
-) -> list[numpy.ndarray]:
+    axes: Axes, lines: list[Line], taken: Sequence[drawing.Points] = (), *, width: float = 2.2
+) -> list[drawing.Points]:
     """Draw the lines, then their names where they touch nothing; return the points that are taken."""
     drawn = []
     for line in lines:
@@ -51,7 +50,7 @@ def draw_lines(
     return taken
 
 
-def grid(axes: Axes, *, x: Sequence[float] = (), y: Sequence[float] = ()) -> list[numpy.ndarray]:
+def grid(axes: Axes, *, x: Sequence[float] = (), y: Sequence[float] = ()) -> list[drawing.Points]:
     """Draw thin lines through the axes at these places; return their points."""
     points = []
     for place in x:

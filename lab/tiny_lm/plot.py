@@ -3,17 +3,13 @@
 import statistics
 from collections.abc import Sequence
 
-import numpy
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from lab import drawing
 from lab.drawing import number
 from lab.figures.lines import Line, draw_lines, grid
 
 
 @drawing.own_style()
-def reward_and_kl(found: dict) -> list[tuple[Figure, str]]:
+def reward_and_kl(found: dict) -> list[tuple[drawing.Figure, str]]:
     """Draw the results of `experiment`; return two panels with what they show in words."""
     return [
         _panel(found, "score", "mean reward of an answer", "reward per answer", drawing.INK),
@@ -21,7 +17,7 @@ def reward_and_kl(found: dict) -> list[tuple[Figure, str]]:
     ]
 
 
-def _panel(found: dict, name: str, said: str, label: str, colour: str) -> tuple[Figure, str]:
+def _panel(found: dict, name: str, said: str, label: str, colour: str) -> tuple[drawing.Figure, str]:
     curves = [run["iterations"][name] for run in found["runs"]]
     median = [statistics.median(values) for values in zip(*curves, strict=True)]
     count = len(median)
@@ -49,8 +45,8 @@ def _panel(found: dict, name: str, said: str, label: str, colour: str) -> tuple[
 
 
 def _each_seed(
-    axes: Axes, iterations: Sequence[int], curves: Sequence[Sequence[float]]
-) -> list[numpy.ndarray]:
+    axes: drawing.Axes, iterations: Sequence[int], curves: Sequence[Sequence[float]]
+) -> list[drawing.Points]:
     """Draw a thin line for each seed; return the points that are taken."""
     for curve in curves:
         axes.plot(iterations, curve, color=drawing.CLIPPED, linewidth=0.8, zorder=2)

@@ -1,6 +1,9 @@
-"""Runs claims on the ranks of a process group, each a process; what came of them is written to a folder.
+"""Runs claims on the ranks of process groups, each a process; what came of them is written to folders.
 
-Torch is imported once, and the ranks are forks of this process: the import takes longer than the claims.
+    python -m distributed.launch FOLDER SIZES CLAIM...
+
+The folder has one for each size, and there each rank writes a file. Torch is imported once, and the ranks are forks
+of this process: the import takes longer than the claims.
 """
 
 import json
@@ -44,6 +47,7 @@ def work(rank: int, size: int, folder: Path, names: list[str]) -> None:
 
 
 def main(size: int, folder: Path, names: list[str]) -> None:
+    folder.mkdir()
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     ranks = [
         context.Process(target=work, args=(rank, size, folder, names), daemon=True) for rank in range(size)
@@ -55,4 +59,5 @@ def main(size: int, folder: Path, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+    for ranks in sys.argv[2].split(","):
+        main(int(ranks), Path(sys.argv[1]) / ranks, sys.argv[3:])

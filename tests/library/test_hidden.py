@@ -153,10 +153,12 @@ def test_how_the_tokens_are_divided_changes_nothing(chunk, monkeypatch, device):
 
 
 def test_a_vocabulary_larger_than_a_chunk_is_taken_a_token_at_a_time(monkeypatch, device):
-    inputs = arguments((5,), device)
+    inputs = arguments((5,), device, vocabulary=40, width=1)
     expected = values_and_gradients(plain, inputs)
     monkeypatch.setattr(ppo_core.hidden, "CHUNK_ELEMENTS", 3)
-    close(values_and_gradients(hidden_logprobs, inputs), expected)
+    with Sizes() as sizes:
+        close(values_and_gradients(hidden_logprobs, inputs), expected)
+    assert max(sizes.found) == 40
 
 
 @pytest.mark.parametrize("used", [0, 1])
