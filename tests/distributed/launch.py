@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import torch
+import torch._dynamo  # FSDP and torch.compile would import it in every fork
 import torch.distributed as dist
 
 from distributed.claims import CLAIMS, World
