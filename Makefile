@@ -42,7 +42,8 @@ parity: $(READY) $(PEERS)/.ready  ## Compare ppo_core with the libraries that do
 
 oldest: $(READY) $(OLDEST)/.ready  ## Run the tests of ppo_core on the oldest torch that it admits
 	@$(OLDEST)/bin/python -m pytest ppo_core tests/library --confcutdir=tests/library \
-		--ignore=tests/library/test_library_surface.py -W "ignore:Failed to initialize NumPy"
+		--ignore=tests/library/test_library_surface.py \
+		-W "ignore:Failed to initialize NumPy" -W "ignore:Skipping serialization"
 
 format: $(READY)  ## Put the code into the one format
 	@$(BIN)/ruff check --fix .

@@ -301,7 +301,7 @@ def _rounded(x: Tensor, half: torch.dtype | None) -> Tensor:
 def _autocast_type(x: Tensor) -> torch.dtype | None:
     """Return the type that autocast gives to matrix products, None where it is off."""
     device = x.device.type
-    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+    if _has_autocast(device) and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
     return None
 
@@ -309,5 +309,11 @@ def _autocast_type(x: Tensor) -> torch.dtype | None:
 def _without_autocast(x: Tensor) -> torch.autocast:
     """Turn autocast off for a while: it would round every product again."""
     device = x.device.type
-    # On a device without autocast there is nothing to turn off; the meta device is one.
-    return torch.autocast(device if torch.amp.is_autocast_available(device) else "cpu", enabled=False)
+    # On a device without autocast there is nothing to turn off.
+    return torch.autocast(device if _has_autocast(device) else "cpu", enabled=False)
+
+
+def _has_autocast(device: str) -> bool:
+    """Tell whether torch has autocast for the device; the meta device has none."""
+    # A graph of torch 2.6 cannot ask.
+    return device != "meta" and (torch.compiler.is_compiling() or torch.amp.is_autocast_available(device))

@@ -60,7 +60,8 @@ def kl_loss(
 
     Returns:
         The value of the estimator per token, same shape, in nats, float32 or wider; 0 on uncounted tokens.
-        That of k3 is infinite where $e^d$ overflows, at about $d = 88$ in float32.
+        That of k3 is infinite where $e^d$ overflows, at about $d = 88$ in float32. Where a log-probability is
+        infinite it is NaN, unless the gradient is its own.
 
     Raises:
         TypeError: A tensor is not floating point or `mask` is not bool.

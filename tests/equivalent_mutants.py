@@ -19,8 +19,11 @@ EQUIVALENT = {
     "ppo_core.policy.FAR_PAST_THE_CEILING: FAR_PAST_THE_CEILING = 80.0 -> FAR_PAST_THE_CEILING = 81.0": _FAR,
     "ppo_core.policy.FAR_PAST_THE_CEILING: FAR_PAST_THE_CEILING = 80.0 -> FAR_PAST_THE_CEILING = 79.0": _FAR,
     "ppo_core.values.value_loss: return factor * (counted(values, mask) - counted(returns.detach(), mask)) ** 2 -> return factor * (counted(returns.detach(), mask) - counted(values, mask)) ** 2": _SQUARE,
-    "ppo_core.entropies.entropy: finite = torch.where(logits == -torch.inf, 0.0, logprobs) -> finite = torch.where(logits == -torch.inf, 1.0, logprobs)": _TIMES_ZERO,
-    "ppo_core.entropies.entropy: finite = torch.where(logits == -torch.inf, 0.0, logprobs) -> finite = torch.where(logits == -torch.inf, -1.0, logprobs)": _TIMES_ZERO,
+    "ppo_core.entropies.entropy: finite = torch.where(logprobs == -torch.inf, 0.0, logprobs) -> finite = torch.where(logprobs == -torch.inf, 1.0, logprobs)": _TIMES_ZERO,
+    "ppo_core.entropies.entropy: finite = torch.where(logprobs == -torch.inf, 0.0, logprobs) -> finite = torch.where(logprobs == -torch.inf, -1.0, logprobs)": _TIMES_ZERO,
+    "ppo_core.entropies._counted_logits: return logits if temperature == 1 else logits / temperature -> return logits if temperature == 0 else logits / temperature": (
+        "division by 1 changes no bit"
+    ),
     "lab.bandit.exact_policy_gradient: logits = probs.detach().log().requires_grad_() -> logits = probs.log().requires_grad_()": (
         "autograd.grad asks for the gradient of `logits` alone, so nothing flows further"
     ),

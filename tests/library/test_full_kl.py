@@ -215,6 +215,42 @@ def test_a_place_that_does_not_count_may_hold_anything(device):
     assert gradient[1:] == [[0, 0]] * 3
 
 
+# --- the gradient in closed form
+
+
+def test_the_gradient_has_a_gradient(device):
+    # Close and far places, and tokens that the policy rules out, with both.
+    logits = tensor([[0.3, -1.2, 1.0], [0.3, -1.2, 1.0], [3.0, 0.0, -3.0]], device).requires_grad_()
+    ref_logits = tensor([[0.3, -1.2, 1.1], [0.0, 0.5, -0.5], [-3.0, 0.0, 3.0]], device)
+    assert torch.autograd.gradgradcheck(lambda z: full_kl(z, ref_logits), [logits])
+
+
+def test_nothing_is_kept_for_it_but_the_logits(device):
+    logits = torch.randn(5, 7, device=device, requires_grad=True)
+    ref_logits = torch.randn(5, 7, device=device)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        full_kl(logits, ref_logits)
+    assert {x.data_ptr() for x in kept} == {logits.data_ptr(), ref_logits.data_ptr()}
+
+
+def test_a_result_may_be_changed(device):
+    logits = tensor([math.log(3), 0.0], device).requires_grad_()
+    value = full_kl(logits, tensor([0.0, 0.0], device))
+    value.mul_(2).backward()
+    assert logits.grad.tolist() == pytest.approx([3 / 8 * math.log(3), -3 / 8 * math.log(3)], rel=1e-14)
+
+
+def test_the_functions_of_functions_take_it(device):
+    logits, ref_logits = torch.randn(2, 5, 7, device=device, dtype=torch.float64)
+    expected = tensor(value_and_gradient(logits.tolist(), ref_logits.tolist(), device)[1], device)
+    found = torch.func.grad(lambda z: full_kl(z, ref_logits).sum())(logits)
+    torch.testing.assert_close(found, expected, rtol=1e-13, atol=1e-16)
+    # Place by place.
+    found = torch.func.vmap(torch.func.grad(full_kl))(logits, ref_logits)
+    torch.testing.assert_close(found, expected, rtol=1e-13, atol=1e-16)
+
+
 # --- errors
 
 ONE, TWO, MASK = torch.ones(2, 3), torch.ones(2), torch.ones(2, dtype=torch.bool)

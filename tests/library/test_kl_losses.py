@@ -89,6 +89,15 @@ def test_a_filler_makes_no_nan(estimator, gradient, d, device):
     assert not any(map(math.isnan, value + slope))
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_an_impossible_token_surfaces(estimator, device):
+    new = torch.zeros(1, device=device)
+    ref = torch.full_like(new, -math.inf)
+    values = [kl_loss(new, ref, estimator=estimator, gradient=gradient).item() for gradient in GRADIENTS]
+    assert values[0] == math.inf
+    assert all(map(math.isnan, values[1:]))
+
+
 @pytest.mark.parametrize(("estimator", "gradient"), ALL)
 def test_the_slope_reaches_what_the_logprobs_depend_on(estimator, gradient, device):
     x = torch.tensor(-1.5, dtype=torch.float64, device=device, requires_grad=True)
