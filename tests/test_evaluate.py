@@ -41,7 +41,7 @@ def test_an_outcome_holds_plain_numbers(item, functions):
         "figure: {name: clipped-surrogate, A: A / 2, mark: inside}"
     )
 
-    outcome, faults = evaluate_item(item(block, ALL + "{=used} {=both}"), functions)
+    outcome, faults = evaluate_item(item(block, ALL + "{=used} {=both}\n\n{figure}"), functions)
 
     assert faults == []
     assert outcome.values == {"used": pytest.approx(2.4, abs=1e-15), "both": (0.0, 0.0)}
@@ -52,7 +52,7 @@ def test_an_outcome_holds_plain_numbers(item, functions):
     ]
     assert [c.changes for c in outcome.checks] == [{"rho": 1.1}, {}]
     assert {name: (f.module, f.numbers) for name, f in outcome.functions.items()} == {
-        "clipped_surrogate": ("ppo_core", ("epsilon",)),
+        "clipped_surrogate": ("ppo_core", ("epsilon", "epsilon_high", "dual_clip")),
         "surrogate": ("ppo_core", ()),
     }
 

@@ -19,6 +19,8 @@ given: {x: 1}
 figure: %s
 ```
 {=x}
+
+{figure}
 """
 
 
