@@ -19,7 +19,7 @@ test: $(READY)  ## Run all tests, those in the browser too
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 serve: $(READY)  ## Show the site at http://127.0.0.1:8000 and follow every edit
 	@$(BIN)/python -m build_tools serve

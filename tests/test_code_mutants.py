@@ -102,18 +102,18 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="each mutant run
     [
         pytest.param(
             SAMPLE,
-            tuple(f"ppo_core.{name}" for name in SAMPLED),
+            tuple(f"ppo_core.{name}." for name in SAMPLED),
             tuple(f"tests/library/test_{name}.py" for name in SAMPLED),
             id="a sample",
         ),
-        pytest.param(1, ("ppo_core", "lab"), TESTS, id="all", marks=pytest.mark.slow),
+        pytest.param(1, ("ppo_core.", "lab."), TESTS, id="all", marks=pytest.mark.slow),
     ],
 )
 def test_every_mutant_is_noticed(items, called, everything, functions, step, modules, tests):
     witnesses = items_by_target(items, called, functions)
     # A mutant is known to the runner by its number among all.
     numbered = [
-        (n, mutant) for n, mutant in enumerate(everything) if mutant.target.module.startswith(modules)
+        (n, mutant) for n, mutant in enumerate(everything) if f"{mutant.target.module}.".startswith(modules)
     ]
     tried = dict(numbered[::step])
     by_content = {

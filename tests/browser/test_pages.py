@@ -39,7 +39,9 @@ def test_a_page_with_all_opened_fits_is_quiet_and_accessible(show, site, name, w
     assert shown.overflow() <= 0
     assert shown.page.locator("h1").count() == 1
     assert raw_tex(shown.page) == []
-    results = Axe().run(shown.page, options=AXE)
+    # Contrast, the slowest rule, rests on the scheme and not on the width.
+    rules = {"color-contrast": {"enabled": width == WIDTHS[-1]}}
+    results = Axe().run(shown.page, options={**AXE, "rules": rules})
     assert results.violations_count == 0, _report(results)
 
 

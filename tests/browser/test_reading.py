@@ -156,8 +156,8 @@ def test_the_figure_says_what_it_shows_and_follows_the_scheme(show, site):
     for scheme in ("light", "dark"):
         shown = show(site / "learn/notation.html", scheme=scheme)
         good, bad = shown.page.locator("figure svg").nth(0), shown.page.locator("figure svg").nth(1)
-        assert "gradient is 0" in good.get_attribute("aria-label")
-        assert good.get_by_text("gradient 0").is_visible()
+        assert "slope is 0" in good.get_attribute("aria-label")
+        assert good.get_by_text("slope 0").is_visible()
         colours[scheme] = [_strokes(panel) for panel in (good, bad)]
 
     (good_light, bad_light), (good_dark, bad_dark) = colours["light"], colours["dark"]

@@ -1,10 +1,11 @@
+import math
 import random
 
 import pytest
 import torch
 
 import reference
-from ppo_core import aggregate, batch_count
+from ppo_core import aggregate, batch_count, checks
 
 MODES = ["token_mean", "sequence_mean_token_mean", "sequence_mean_token_sum", "constant"]
 LOSSES = [[1.0, 2.0, 3.0], [10.0, 0.0, 0.0]]
@@ -276,3 +277,13 @@ def test_a_dimension_more_is_more_sequences(device):
 def test_one_token_is_its_own_mean(mode, device):
     losses, mask = tensors(device, [3.0], [True])
     assert aggregate(losses, mask, mode=mode, denominator=1 if mode == "constant" else None).item() == 3
+
+
+@pytest.mark.parametrize("bad", [0.0, -2.0, math.inf, math.nan])
+def test_a_bad_denominator_is_nan_where_nobody_may_look(bad, monkeypatch, device):
+    monkeypatch.setattr(checks, "may_look", lambda x: False)
+    losses, mask = torch.ones(1, 2, device=device), torch.ones(1, 2, dtype=torch.bool, device=device)
+
+    found = aggregate(losses, mask, mode="token_mean", denominator=torch.tensor(bad, device=device))
+
+    assert math.isnan(found.item())
