@@ -343,6 +343,14 @@ def test_the_plots_and_the_page_are_those_of_the_committed_results(leash):
         assert f'--8<-- "lab/tiny_lm/results/{leash}/{name}"' in page
 
 
+@pytest.mark.parametrize("name", ["train", "task", "model", "pretrain", "rollout", "experiment"])
+def test_the_page_shows_the_file_itself(name):
+    page = (ROOT / "docs" / "library" / "tiny-run.md").read_text(encoding="utf-8")
+
+    # Exactly so: a formatter that takes the line for Python would break it without an error.
+    assert f'\n```py title="lab/tiny_lm/{name}.py"\n--8<-- "lab/tiny_lm/{name}.py"\n```\n' in page
+
+
 def test_the_page_says_what_the_results_say():
     page = (ROOT / "docs" / "library" / "tiny-run.md").read_text(encoding="utf-8")
     tight, loose = (committed(leash) for leash in LEASHES)
