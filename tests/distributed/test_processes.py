@@ -66,7 +66,9 @@ def test_holds_on_every_rank(claim, size, outcomes):
 def test_a_claim_that_fails_is_seen(tmp_path):
     # There is no claim of this name.
     for ranks in launch(tmp_path, ["no_such_claim"]).values():
-        assert all("KeyError" in each["failure"] for each in ranks)
+        # A rank may see the others go before it comes to its own fault.
+        assert all(each["failure"] for each in ranks)
+        assert any("KeyError" in each["failure"] for each in ranks)
 
 
 def test_a_launch_that_hangs_is_ended(tmp_path):
