@@ -6,7 +6,7 @@ from build_tools.atlas import Atlas
 from build_tools.model import Item
 
 # The order in which lists show the kinds: to practise first, to look up last.
-_ORDER = ("exercise", "true-false", "spot-the-error", "why", "edge-case", "recall", "erratum")
+_ORDER = ("exercise", "true-false", "spot-the-error", "why", "edge-case", "recall")
 _SORTS = {"true-false": "True or false", "spot-the-error": "Spot the error", "edge-case": "Edge case"}
 
 

@@ -5,12 +5,13 @@ of the bank, so that no later stage reports the consequences of a fault that is 
 """
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 from build_tools import blocks
 from build_tools.errors import Fault, Place, did_you_mean
 from build_tools.items import check_title, read_item
-from build_tools.model import Bank, Document, Word
+from build_tools.model import Bank, Document
 from build_tools.prose import anchors, placeholders
 from build_tools.references import check_references, parts
 from build_tools.schema import FRONT_MATTER, ITEM_KINDS, KINDS, LISTS
@@ -47,10 +48,21 @@ def load(root: Path) -> tuple[Bank, list[Fault]]:
     uris = frozenset(path.relative_to(root / "content").as_posix() for path in files)
     made = {id_: item.place for item in items for id_ in parts(item)}
     aliases = [(alias.text, alias.place) for item in items for alias in item.aliases]
+    shorts = [(short.text, short.place) for item in items for short, _ in item.abbreviations]
     return bank, [
         *faults,
-        *_duplicate_ids([*made.items(), *known, *aliases]),
-        *_duplicate_abbreviations([short for item in items for short, _ in item.abbreviations]),
+        *(
+            Fault(
+                place,
+                "duplicate-id",
+                f'the id "{id_}" is taken in {first}; ids are permanent and unique, choose another',
+            )
+            for id_, place, first in _repeated([*made.items(), *known, *aliases])
+        ),
+        *(
+            Fault(place, "duplicate-name", f'"{short}" is explained in {first} already; keep one of the two')
+            for short, place, first in _repeated(shorts)
+        ),
         *check_references(bank, frozenset(id_ for id_, _ in known), uris, root),
     ]
 
@@ -149,33 +161,11 @@ def _front(front: Mapping, report: blocks.Report) -> tuple[str | None, str, int 
     return kind.text, title.text if title else "", int(level.text) if level else None
 
 
-def _duplicate_abbreviations(shorts: list[Word]) -> list[Fault]:
+def _repeated(known: list[tuple[str, Place]]) -> Iterator[tuple[str, Place, Place]]:
+    """Every name that has stood before, with its place and that of the first."""
     first: dict[str, Place] = {}
-    for short in shorts:
-        first.setdefault(short.text, short.place)
-    return [
-        Fault(
-            short.place,
-            "duplicate-name",
-            f'"{short.text}" is explained in {first[short.text]} already; keep one of the two',
-        )
-        for short in shorts
-        if first[short.text] != short.place
-    ]
-
-
-def _duplicate_ids(known: list[tuple[str, Place]]) -> list[Fault]:
-    first: dict[str, Place] = {}
-    faults = []
-    for id_, place in known:
-        if id_ in first:
-            faults.append(
-                Fault(
-                    place,
-                    "duplicate-id",
-                    f'the id "{id_}" is taken in {first[id_]}; ids are permanent and unique, choose another',
-                )
-            )
+    for name, place in known:
+        if name in first:
+            yield name, place, first[name]
         else:
-            first[id_] = place
-    return faults
+            first[name] = place

@@ -68,7 +68,7 @@ def code_and_maths(text: str) -> list[tuple[int, int]]:
 
 def figure_marks(text: str) -> list[int]:
     """Offsets of the lines {figure}, outside code."""
-    return [m.start() for m in _FIGURE_MARK.finditer(_CODE.sub(lambda c: " " * len(c[0]), text))]
+    return [m.start() for m in _FIGURE_MARK.finditer(_without_code(text))]
 
 
 def place_figure(text: str, figure: str) -> str:
@@ -80,16 +80,18 @@ def place_figure(text: str, figure: str) -> str:
 
 def anchors(prose: Prose) -> list[Anchor]:
     """Headings inside running prose that carry an id."""
-    return [
-        Anchor(m["id"], m.start("id"), m["heading"])
-        for m in _ANCHOR.finditer(_CODE.sub(lambda c: " " * len(c[0]), prose.text))
-    ]
+    return [Anchor(m["id"], m.start("id"), m["heading"]) for m in _ANCHOR.finditer(_without_code(prose.text))]
 
 
 def inner_blocks(prose: Prose) -> list[int]:
     """Offsets of deeper headings and of /// blocks: an item's sections are shown inside blocks that allow neither."""
-    text = _CODE.sub(lambda c: " " * len(c[0]), prose.text)
+    text = _without_code(prose.text)
     return [m.start() for m in re.finditer(r"^(?:#{4,6}[ \t]|/{3,})", text, re.MULTILINE)]
+
+
+def _without_code(text: str) -> str:
+    """The text with blanks for its code, so that offsets stay true."""
+    return _CODE.sub(lambda c: " " * len(c[0]), text)
 
 
 def without_placeholders(text: str) -> str:

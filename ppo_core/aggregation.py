@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ppo_core import checks
 from ppo_core.masking import counted
-from ppo_core.packing import at_each_token, sequence_totals
+from ppo_core.packing import at_each_token, counted_sequences, sequence_totals
 
 MODES = ("token_mean", "sequence_mean_token_mean", "sequence_mean_token_sum", "constant")
 
@@ -105,7 +105,7 @@ def aggregate(
     if mode == "sequence_mean_token_mean":
         # Each token is divided by the length of its sequence, rather than the sum of each sequence: on a GPU
         # the sums of packed sequences would be added in another order every time.
-        lengths = at_each_token(_lengths(mask, sequence_ids), sequence_ids, mask)
+        lengths = at_each_token(sequence_totals(mask.long(), sequence_ids), sequence_ids, mask)
         weighted = weighted / lengths.clamp(min=1)
     # Flat, so that the order of the sum does not depend on how the tensor lies in memory.
     total = weighted.flatten().sum()
@@ -162,13 +162,8 @@ def batch_count(mask: Tensor, *, mode: str, sequence_ids: Tensor | None = None) 
     return _count(mask, mode, sequence_ids)
 
 
-def _lengths(mask: Tensor, sequence_ids: Tensor | None) -> Tensor:
-    """Count the counted tokens of each sequence, as `sequence_totals` has them."""
-    return sequence_totals(mask.long(), sequence_ids)
-
-
 def _count(mask: Tensor, mode: str, sequence_ids: Tensor | None) -> Tensor:
-    return mask.sum() if mode == "token_mean" else (_lengths(mask, sequence_ids) > 0).sum()
+    return mask.sum() if mode == "token_mean" else counted_sequences(mask, sequence_ids)
 
 
 def _divisor(denominator: float | Tensor, losses: Tensor) -> float | Tensor:

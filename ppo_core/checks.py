@@ -27,10 +27,15 @@ def wide(x: Tensor) -> Tensor:
     return x.float() if x.dtype in HALF else x
 
 
-def floating(name: str, x: Tensor) -> None:
-    """Check that `x` is a floating-point tensor."""
+def tensor(name: str, x: Tensor) -> None:
+    """Check that `x` is a tensor."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}; write torch.tensor({name})")
+
+
+def floating(name: str, x: Tensor) -> None:
+    """Check that `x` is a floating-point tensor."""
+    tensor(name, x)
     if not x.is_floating_point():
         raise TypeError(f"{name} must be a floating-point tensor, got {x.dtype}; write {name}.float()")
 
@@ -59,8 +64,7 @@ def bool_mask(mask: Tensor) -> None:
 
 def flags(name: str, x: Tensor, *, true: str) -> None:
     """Check that `x` is a bool tensor, where True means `true`."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}; write torch.tensor({name})")
+    tensor(name, x)
     if x.dtype != torch.bool:
         raise TypeError(f"{name} must be a bool tensor (True: {true}), got {x.dtype}; write {name}.bool()")
 
@@ -149,8 +153,7 @@ def hidden_and_weight(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> No
 
 def token_ids(name: str, x: Tensor) -> None:
     """Check that `x` is a tensor of whole numbers wide enough for any vocabulary."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}; write torch.tensor({name})")
+    tensor(name, x)
     if x.dtype != torch.int64:
         raise TypeError(f"{name} must be an int64 tensor, got {x.dtype}; write {name}.long()")
 
@@ -166,8 +169,7 @@ def sequences(sequence_ids: Tensor | None, name: str, x: Tensor) -> None:
 
 def lengths(name: str, x: Tensor) -> None:
     """Check that `x` holds the places where sequences begin and end: whole numbers in one dimension."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}; write torch.tensor({name})")
+    tensor(name, x)
     if x.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"{name} must be an int64 or int32 tensor, got {x.dtype}; write {name}.long()")
     if x.ndim != 1 or x.numel() == 0:
@@ -315,8 +317,7 @@ def denominator(value: float | Tensor) -> None:
 
 def numbers(name: str, x: Tensor) -> None:
     """Check that `x` is a tensor of whole or floating-point numbers."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(x).__name__}; write torch.tensor({name})")
+    tensor(name, x)
     if x.dtype == torch.bool or x.is_complex():
         raise TypeError(
             f"{name} must be a tensor of integers or floats, got {x.dtype}; count a mask with {name}.sum()"

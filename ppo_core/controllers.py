@@ -5,7 +5,7 @@ from torch import Tensor
 
 from ppo_core import checks
 from ppo_core.masking import counted
-from ppo_core.packing import sequence_totals
+from ppo_core.packing import counted_sequences
 
 UNITS = ("token", "sequence")
 # How far the KL divergence is seen to miss the target, as a fraction of it: no outlier moves the leash faster.
@@ -83,7 +83,7 @@ def adapt_beta(
     for name, value in (("beta", beta), ("target", target), ("horizon", horizon)):
         checks.positive(name, value)
     checks.one_of("unit", unit, UNITS)
-    sequences = (sequence_totals(mask.long(), sequence_ids) > 0).sum()
+    sequences = counted_sequences(mask, sequence_ids)
     stays_positive = MAX_ERROR * sequences < horizon
     if checks.may_look(mask) and not stays_positive:
         raise ValueError(

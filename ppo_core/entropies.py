@@ -64,7 +64,7 @@ def token_logprobs(
     counts = counted_tokens(tokens, mask, ignore_index)
     size = logits.shape[-1]
     known = known_tokens(tokens, size, counts)
-    logprobs = torch.log_softmax(_counted_logits(logits, temperature, counts), -1)
+    logprobs = torch.log_softmax(counted_logits(logits, temperature, counts), -1)
     picked = logprobs.gather(-1, tokens.clamp(0, size - 1).unsqueeze(-1)).squeeze(-1)
     return torch.where(known, counted(picked, counts), torch.nan)
 
@@ -106,7 +106,7 @@ def entropy(logits: Tensor, *, temperature: float = 1.0, mask: Tensor | None = N
     """
     checks.logits_and_mask(logits, mask)
     checks.positive("temperature", temperature)
-    logprobs = torch.log_softmax(_counted_logits(logits, temperature, mask), -1)
+    logprobs = torch.log_softmax(counted_logits(logits, temperature, mask), -1)
     # 0 times minus infinity is NaN: the logarithm of 0 is replaced before it is multiplied. It need not stem
     # from a logit of minus infinity: the distance of two finite ones can overflow.
     finite = torch.where(logprobs == -torch.inf, 0.0, logprobs)
@@ -124,7 +124,7 @@ def counted_tokens(tokens: Tensor, mask: Tensor | None, ignore_index: int | None
 
 def known_tokens(tokens: Tensor, size: int, counts: Tensor | None) -> Tensor:
     """Mark the tokens that are in a vocabulary of `size`; what does not count may be any number."""
-    known = (tokens >= 0) & (tokens < size)
+    known = in_vocabulary(tokens, size)
     if counts is not None:
         known = known | ~counts
     if checks.may_look(tokens) and not known.all():
@@ -136,7 +136,12 @@ def known_tokens(tokens: Tensor, size: int, counts: Tensor | None) -> Tensor:
     return known
 
 
-def _counted_logits(logits: Tensor, temperature: float, counts: Tensor | None) -> Tensor:
+def in_vocabulary(tokens: Tensor, size: int) -> Tensor:
+    """Mark the tokens from 0 to `size` - 1."""
+    return (tokens >= 0) & (tokens < size)
+
+
+def counted_logits(logits: Tensor, temperature: float, counts: Tensor | None) -> Tensor:
     """Return the logits over the temperature, in float32 or wider, with 0 in the places that do not count."""
     logits = counted(checks.wide(logits), None if counts is None else counts.unsqueeze(-1))
     # Division by 1 changes no bit, and would hold a second copy of the largest tensor there is.

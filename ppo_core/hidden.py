@@ -263,10 +263,16 @@ def _slopes(
     """Return the gradient with respect to the logits over the temperature, which are overwritten."""
     grad_logprobs, grad_entropies = counted(grad_logprobs, counts), counted(grad_entropies, counts)
     logprobs = logits.sub_(peaks).sub_(log_totals)
-    probs = logprobs.exp()
-    logprobs.masked_fill_(probs == 0, 0.0)
-    slopes = logprobs.add_(entropies).mul_(grad_entropies).add_(grad_logprobs).mul_(probs).neg_()
+    slopes = slopes_of(logprobs, entropies, grad_logprobs, grad_entropies)
     return slopes.scatter_add_(-1, tokens, grad_logprobs)
+
+
+def slopes_of(logprobs: Tensor, entropies: Tensor, grad_logprobs: Tensor, grad_entropies: Tensor) -> Tensor:
+    """Return the slopes in the logits without that of the token itself; the log-probabilities are overwritten."""
+    probs = logprobs.exp()
+    # 0 times minus infinity is NaN: the logarithm of 0 is replaced.
+    logprobs.masked_fill_(probs == 0, 0.0)
+    return logprobs.add_(entropies).mul_(grad_entropies).add_(grad_logprobs).mul_(probs).neg_()
 
 
 def _chunks(hidden: Tensor, weight: Tensor) -> list[slice]:

@@ -69,6 +69,11 @@ def sequence_totals(x: Tensor, sequence_ids: Tensor | None) -> Tensor:
     return torch.zeros_like(x).scatter_add(-1, places_of_sequences(sequence_ids), x)
 
 
+def counted_sequences(mask: Tensor, sequence_ids: Tensor | None) -> Tensor:
+    """Count the sequences that have a counted token."""
+    return (sequence_totals(mask.long(), sequence_ids) > 0).sum()
+
+
 def at_each_token(totals: Tensor, sequence_ids: Tensor | None, like: Tensor) -> Tensor:
     """Give each token what `sequence_totals` found for its sequence, in the shape of `like`."""
     if sequence_ids is None:

@@ -11,8 +11,8 @@ from torch.distributed import ProcessGroup
 
 from ppo_core import checks
 from ppo_core.distributed import over_ranks
-from ppo_core.entropies import counted_tokens
-from ppo_core.hidden import TokenStatistics
+from ppo_core.entropies import counted_logits, counted_tokens, in_vocabulary
+from ppo_core.hidden import TokenStatistics, slopes_of
 from ppo_core.masking import counted
 
 
@@ -123,7 +123,7 @@ class _Statistics(torch.autograd.Function):
         temperature: float,
         group: ProcessGroup | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        z = _counted_logits(logits, counts, temperature)
+        z = counted_logits(logits, temperature, counts)
         peaks = over_ranks(_largest(z), group, largest=True)
         totals, weighted, chosen, holders = over_ranks(_sums(z, places, peaks), group)
         log_totals = totals.log()
@@ -167,15 +167,11 @@ class _Gradient(torch.autograd.Function):
         of_logprobs, of_entropies, entropies, log_totals = (
             counted(x, counts).unsqueeze(-1) for x in (grad_logprobs, grad_entropies, entropies, log_totals)
         )
-        logprobs = _counted_logits(logits, counts, temperature) - counted(peaks, counts).unsqueeze(-1)
-        logprobs.sub_(log_totals)
-        probs = logprobs.exp()
-        # 0 times minus infinity is NaN: the logarithm of 0 is replaced.
-        logprobs.masked_fill_(probs == 0, 0.0)
-        slopes = logprobs.add_(entropies).mul_(of_entropies).add_(of_logprobs).mul_(probs).neg_()
+        logprobs = counted_logits(logits, temperature, counts) - counted(peaks, counts).unsqueeze(-1)
+        slopes = slopes_of(logprobs.sub_(log_totals), entropies, of_logprobs, of_entropies)
         size = logits.shape[-1]
         if size:
-            here = counted(of_logprobs, _held(places, size).unsqueeze(-1))
+            here = counted(of_logprobs, in_vocabulary(places, size).unsqueeze(-1))
             slopes.scatter_add_(-1, places.clamp(0, size - 1).unsqueeze(-1), here)
         return (slopes / temperature).to(logits.dtype)
 
@@ -184,11 +180,6 @@ class _Gradient(torch.autograd.Function):
         raise RuntimeError(
             "sharded_logprobs can be differentiated once only, got a request for the gradient of its gradient"
         )
-
-
-def _counted_logits(logits: Tensor, counts: Tensor, temperature: float) -> Tensor:
-    """Return the logits over the temperature, in float32 or wider, with 0 in the places that do not count."""
-    return counted(checks.wide(logits), counts.unsqueeze(-1)) / temperature
 
 
 def _largest(z: Tensor) -> Tensor:
@@ -204,7 +195,7 @@ def _sums(z: Tensor, places: Tensor, peaks: Tensor) -> Tensor:
     """
     distances = z - peaks.unsqueeze(-1)
     size = z.shape[-1]
-    held = _held(places, size)
+    held = in_vocabulary(places, size)
     chosen = torch.zeros_like(peaks)
     if size:
         picked = distances.gather(-1, places.clamp(0, size - 1).unsqueeze(-1)).squeeze(-1)
@@ -213,8 +204,3 @@ def _sums(z: Tensor, places: Tensor, peaks: Tensor) -> Tensor:
     # 0 times minus infinity is NaN: the distance of a token without probability is replaced.
     distances.masked_fill_(weights == 0, 0.0)
     return torch.stack([weights.sum(-1), distances.mul_(weights).sum(-1), chosen, held.to(z.dtype)])
-
-
-def _held(places: Tensor, size: int) -> Tensor:
-    """Mark the tokens that are in this rank's range."""
-    return (places >= 0) & (places < size)
