@@ -18,7 +18,7 @@ EQUIVALENT = {
     "ppo_core.values.value_loss: return factor * (counted(values, mask) - counted(returns.detach(), mask)) ** 2 -> return factor * (counted(returns.detach(), mask) - counted(values, mask)) ** 2": _SQUARE,
     "ppo_core.entropies.entropy: finite = torch.where(logprobs == -torch.inf, 0.0, logprobs) -> finite = torch.where(logprobs == -torch.inf, 1.0, logprobs)": _TIMES_ZERO,
     "ppo_core.entropies.entropy: finite = torch.where(logprobs == -torch.inf, 0.0, logprobs) -> finite = torch.where(logprobs == -torch.inf, -1.0, logprobs)": _TIMES_ZERO,
-    "ppo_core.entropies._counted_logits: return logits if temperature == 1 else logits / temperature -> return logits if temperature == 0 else logits / temperature": (
+    "ppo_core.entropies.counted_logits: return logits if temperature == 1 else logits / temperature -> return logits if temperature == 0 else logits / temperature": (
         "division by 1 changes no bit"
     ),
     "lab.bandit.exact_policy_gradient: logits = probs.detach().log().requires_grad_() -> logits = probs.log().requires_grad_()": (
@@ -78,4 +78,6 @@ EQUIVALENT = {
     "lab.optimum.dpo_minimiser: if step.abs().max() <= FINEST_STEP: -> if step.max() <= FINEST_STEP:": (
         "the steps of the logits sum to 0, so that the largest is near 0 only where all are"
     ),
+    "ppo_core.values.clipped_value_loss: plain, clipped = ((values - returns) ** 2, (near - returns) ** 2) -> plain, clipped = ((returns - values) ** 2, (near - returns) ** 2)": _SQUARE,
+    "ppo_core.values.clipped_value_loss: plain, clipped = ((values - returns) ** 2, (near - returns) ** 2) -> plain, clipped = ((values - returns) ** 2, (returns - near) ** 2)": _SQUARE,
 }
