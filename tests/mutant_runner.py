@@ -1,10 +1,11 @@
 """Runs tests against mutants: the tests are collected once, then one forked process per mutant runs them.
 
-    python tests/mutant_runner.py <request.json >answer.json
+    python tests/mutant_runner.py <request.json >answer.jsonl
 
-asks for {"mutants": numbers among all mutants of the public functions, "tests": paths and options} and answers with
-{number: what killed it, or null}. Under the key "none" stands the run without a mutant, which must survive. That
-run also finds out which tests reach which function: against a mutant run only the tests that reach it.
+asks for {"mutants": numbers among all mutants of the public functions, "tests": paths and options}. Each line of the
+answer is [number, what killed it, or null], as soon as it is known. The first, ["none", ...], is the run without a
+mutant, which must survive. That run also finds out which tests reach which function: against a mutant run only the
+tests that reach it.
 """
 
 import json
@@ -14,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import TextIO
 
 import pytest
 
@@ -25,26 +27,32 @@ MARGIN = 60  # seconds; a mutant that runs so much longer than all tests without
 class Loop:
     """A pytest plugin that takes the place of the loop over the tests."""
 
-    def __init__(self, request: dict):
+    def __init__(self, request: dict, answer: TextIO):
         self.mutants = all_mutants(public())
         self.numbers = request["mutants"]
-        self.killers: dict[str, str | None] = {}
+        self.answer = answer
+        self.complete = False
 
     def pytest_runtestloop(self, session) -> bool:
         started = time.monotonic()
         files = {mutant.target.path for mutant in self.mutants}
         found = _in_a_fork(lambda: _reached_by(session, files))
-        if isinstance(found, str):
-            self.killers = dict.fromkeys(["none", *map(str, self.numbers)], found)
+        without = found if isinstance(found, str) else None
+        self.tell("none", without)
+        if without:
+            self.complete = True
             return True
-        self.killers["none"] = None
         limit = MARGIN + int(time.monotonic() - started)
         for number in self.numbers:
             mutant = self.mutants[number]
             items = [item for item in session.items if _reaches(found[item.nodeid], mutant)]
             killer = _in_a_fork(lambda mutant=mutant, items=items: _killer(session, items, mutant), limit)
-            self.killers[str(number)] = killer
+            self.tell(number, killer)
+        self.complete = True
         return True
+
+    def tell(self, number: int | str, killer: str | None) -> None:
+        print(json.dumps([number, killer]), file=self.answer, flush=True)
 
 
 def _in_a_fork(work: Callable, limit: int = 0):
@@ -131,15 +139,12 @@ def main() -> None:
     # A forked process can use no pool of threads of its parent's.
     torch.set_num_threads(1)
     request = json.load(sys.stdin)
-    loop = Loop(request)
-    answer = os.dup(1)
+    loop = Loop(request, os.fdopen(os.dup(1), "w"))
     # What pytest prints goes where it does not mix with the answer.
     os.dup2(2, 1)
     status = pytest.main([*request["tests"], "--tb=short", "-p", "no:cacheprovider"], plugins=[loop])
-    if set(loop.killers) != {"none", *map(str, loop.numbers)}:
+    if not loop.complete:
         sys.exit(f"pytest ended with {status} before all mutants were tried")
-    with os.fdopen(answer, "w") as file:
-        json.dump(loop.killers, file)
 
 
 if __name__ == "__main__":

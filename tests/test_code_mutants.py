@@ -9,10 +9,13 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tqdm import tqdm
 
 from build_tools.evaluate import evaluate_item
 from build_tools.load import load
@@ -34,6 +37,7 @@ TESTS = (
 # The short version tries every 9th mutant of four modules, with their own tests and that for stray gradients.
 SAMPLE = 9
 SAMPLED = ("surrogates", "kl", "values", "aggregation")
+MANY = 100
 KILLED = 0.95  # of all mutants, at least; the others are listed with their reasons
 
 
@@ -76,21 +80,39 @@ def content_notices(mutant: Mutant, items: list[Item], functions: Mapping) -> bo
     return False
 
 
-def killers(numbers: list[int], tests: tuple[str, ...]) -> dict[int, str | None]:
-    """The test that fails under each of the mutants, or None."""
-    request = {"mutants": numbers, "tests": tests}
-    run = subprocess.run(
-        [sys.executable, Path(__file__).with_name("mutant_runner.py")],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
-    assert run.returncode == 0, run.stderr
-    answer = json.loads(run.stdout)
-    failing = answer.pop("none")
+def killers(numbers: list[int], tests: tuple[str, ...], tell=lambda: None) -> dict[int, str | None]:
+    """The test that fails under each of the mutants, or None; calls `tell` after each of them."""
+    # Each runner runs all tests once without a mutant, so a second is worth it for many mutants only.
+    count = (os.cpu_count() or 1) if len(numbers) > MANY else 1
+    with ThreadPoolExecutor(count) as pool:
+        parts = list(pool.map(lambda first: _killers(numbers[first::count], tests, tell), range(count)))
+    return {number: killer for part in parts for number, killer in part.items()}
+
+
+def _killers(numbers: list[int], tests: tuple[str, ...], tell) -> dict[int, str | None]:
+    found: dict[int | str, str | None] = {}
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("mutant_runner.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            cwd=ROOT,
+        ) as run,
+    ):
+        run.stdin.write(json.dumps({"mutants": numbers, "tests": tests}))
+        run.stdin.close()
+        for line in run.stdout:
+            number, killer = json.loads(line)
+            found[number] = killer
+            tell()
+        errors.seek(0)
+        assert run.wait() == 0, errors.read()
+    failing = found.pop("none")
     assert failing is None, f"{failing} fails without any mutant"
-    return {int(number): killer for number, killer in answer.items()}
+    return found
 
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="each mutant runs in a forked process")
@@ -112,21 +134,23 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="each mutant run
         pytest.param(1, ("ppo_core.", "lab."), TESTS, id="all", marks=pytest.mark.slow),
     ],
 )
-def test_every_mutant_is_noticed(items, called, everything, functions, step, modules, tests):
+def test_every_mutant_is_noticed(items, called, everything, functions, capsys, step, modules, tests):
     witnesses = items_by_target(items, called, functions)
     # A mutant is known to the runner by its number among all.
     numbered = [
         (n, mutant) for n, mutant in enumerate(everything) if f"{mutant.target.module}.".startswith(modules)
     ]
     tried = dict(numbered[::step])
-    by_content = {
-        number
-        for number, mutant in tried.items()
-        if content_notices(mutant, witnesses.get(mutant.target, []), functions)
-    }
-    # The long version runs the tests on the listed mutants too, so that none is listed without need.
-    left = [n for n in tried if n not in by_content and (step == 1 or tried[n].key not in EQUIVALENT)]
-    by_tests = killers(left, tests)
+    with capsys.disabled(), tqdm(total=len(tried), unit="mutant", disable=None) as bar:
+        by_content = {
+            number
+            for number, mutant in tried.items()
+            if content_notices(mutant, witnesses.get(mutant.target, []), functions)
+        }
+        bar.update(len(by_content))
+        # The long version runs the tests on the listed mutants too, so that none is listed without need.
+        left = [n for n in tried if n not in by_content and (step == 1 or tried[n].key not in EQUIVALENT)]
+        by_tests = killers(left, tests, bar.update)
     assert set(by_tests) == set(left)
     survivors = [tried[number] for number, killer in by_tests.items() if killer is None]
     print(

@@ -1,6 +1,8 @@
 """The two pages of the documentation that come from the rows."""
 
+import html
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -199,4 +201,14 @@ def _number(value: object) -> str:
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """The code in a cell may break between the words of a name: a column is narrower than many a name."""
+    return re.sub("`([^`]+)`", lambda code: _breakable(code[1]), text.replace("|", "\\|"))
+
+
+def _breakable(code: str) -> str:
+    breaks = re.sub(r"[_.(]", r"\g<0><wbr>", html.escape(code))
+    return f"<code>{breaks}</code>"

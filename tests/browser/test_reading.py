@@ -143,12 +143,14 @@ def test_formulas_are_mathml_in_our_own_font(show, site):
 
 
 @pytest.mark.parametrize(("width", "stacked"), [(390, True), (1280, False)])
-def test_the_reference_figure_has_two_panels_that_stack_on_a_phone(show, site, width, stacked):
-    shown = show(site / "learn/notation.html", width=width)
+@pytest.mark.parametrize("page", ["learn/notation.html", "exercises/level-5.html"])
+def test_two_panels_stand_side_by_side_and_stack_on_a_phone(show, site, page, width, stacked):
+    shown = show(site / page, width=width)
+    shown.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     left, right = (shown.page.locator("figure svg").nth(n).bounding_box() for n in (0, 1))
 
     assert (right["y"] >= left["y"] + left["height"]) == stacked
-    assert left["width"] >= 300
+    assert 270 <= left["width"] <= 450
 
 
 def test_the_figure_says_what_it_shows_and_follows_the_scheme(show, site):
