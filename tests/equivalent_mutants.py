@@ -11,6 +11,16 @@ _SQUARE = "the square has no sign"
 _NO_BASELINE = "no baseline changes the mean"
 
 _NO_WAY_BACK = "autograd.grad asks for the gradient of the logits alone, so nothing flows further"
+_NO_GRADIENT = "the function beneath gives the reference no gradient"
+_DROPPED = "autograd drops a gradient that nobody asked for"
+_THREE_READ = "only the first three are read"
+_TWO_DIMENSIONS = "there are two dimensions, so the second is the last"
+_EITHER_ORDER = "the wider of two types is the same in either order"
+_EMPTY_PART = "a second part of no tokens adds nothing"
+_BOTH_FORMS = "around there both forms are right"
+_NOT_READ = "the log-ratio is replaced, or has no weight, where not both logits are finite"
+_MORE_FILLER = "one more element that does not count changes no extreme and no order"
+_PLACE = "where nothing counts the place is the last of the list, or one before it, and the result is NaN"
 _ROUNDING = "by then the steps are rounding errors"
 
 # Changes that change no result, each with the reason.
@@ -80,4 +90,39 @@ EQUIVALENT = {
     ),
     "ppo_core.values.clipped_value_loss: plain, clipped = ((values - returns) ** 2, (near - returns) ** 2) -> plain, clipped = ((returns - values) ** 2, (near - returns) ** 2)": _SQUARE,
     "ppo_core.values.clipped_value_loss: plain, clipped = ((values - returns) ** 2, (near - returns) ** 2) -> plain, clipped = ((values - returns) ** 2, (returns - near) ** 2)": _SQUARE,
+    "ppo_core.diagnostics._squared_deviations: return (counted((x - masked_mean(x, mask)) / unit, mask) ** 2).sum() -> return (counted((masked_mean(x, mask) - x) / unit, mask) ** 2).sum()": _SQUARE,
+    "ppo_core.diagnostics._filled: return torch.nn.functional.pad(torch.where(mask, x, filler).flatten(), (0, 1), value=filler) -> return torch.nn.functional.pad(torch.where(mask, x, filler).flatten(), (1, 1), value=filler)": _MORE_FILLER,
+    "ppo_core.diagnostics._filled: return torch.nn.functional.pad(torch.where(mask, x, filler).flatten(), (0, 1), value=filler) -> return torch.nn.functional.pad(torch.where(mask, x, filler).flatten(), (0, 2), value=filler)": _MORE_FILLER,
+    "ppo_core.diagnostics.explained_variance: left = _squared_deviations(returns - values, mask, unit=spread) -> left = _squared_deviations(values - returns, mask, unit=spread)": _SQUARE,
+    "ppo_core.diagnostics.ratio_quantiles: place = q * (mask.sum() - 1).clamp(min=0).double() -> place = q * (mask.sum() - 1).double()": _PLACE,
+    "ppo_core.diagnostics.explained_variance: spread = _filled(returns, mask, -torch.inf).amax() - _filled(returns, mask, torch.inf).amin() -> spread = _filled(returns, mask, torch.inf).amin() - _filled(returns, mask, -torch.inf).amax()": _SQUARE,
+    "ppo_core.diagnostics.ratio_quantiles: place = q * (mask.sum() - 1).clamp(min=0).double() -> place = q * (mask.sum() - 1).clamp(min=-1).double()": _PLACE,
+    "ppo_core.distributions._Divergence.forward: terms = torch.where(near, p * exp_remainder(torch.where(near, d, 0.0)), q - p - weight * d) -> terms = torch.where(near, p * exp_remainder(torch.where(near, d, 1.0)), q - p - weight * d)": _NOT_CHOSEN,
+    "ppo_core.distributions._compare: near = possible & ref_possible & (d.abs() < 1) -> near = possible & ref_possible & (d.abs() < 2)": _BOTH_FORMS,
+    "ppo_core.distributions._Divergence.forward: terms = torch.where(near, p * exp_remainder(torch.where(near, d, 0.0)), q - p - weight * d) -> terms = torch.where(near, p * exp_remainder(torch.where(near, d, -1.0)), q - p - weight * d)": _NOT_CHOSEN,
+    "ppo_core.distributions._compare: excess = torch.where(near, p * torch.expm1(torch.where(near, d, 0.0)), q - p).sum(-1, keepdim=True) -> excess = torch.where(near, p * torch.expm1(torch.where(near, d, 1.0)), q - p).sum(-1, keepdim=True)": _NOT_CHOSEN,
+    "ppo_core.distributions._compare: near = possible & ref_possible & (d.abs() < 1) -> near = possible & ref_possible & (d.abs() <= 1)": _BOTH_FORMS,
+    "ppo_core.distributions._compare: near = possible & ref_possible & (d.abs() < 1) -> near = possible & ref_possible & (d < 1)": _BOTH_FORMS,
+    "ppo_core.distributions._log_ratio: logits, ref_logits = (torch.where(finite, x, 0.0) for x in (logits, ref_logits)) -> logits, ref_logits = (torch.where(finite, x, -1.0) for x in (logits, ref_logits))": _NOT_READ,
+    "ppo_core.distributions._compare: excess = torch.where(near, p * torch.expm1(torch.where(near, d, 0.0)), q - p).sum(-1, keepdim=True) -> excess = torch.where(near, p * torch.expm1(torch.where(near, d, -1.0)), q - p).sum(-1, keepdim=True)": _NOT_CHOSEN,
+    "ppo_core.distributions.full_kl: logits, ref_logits = (counted(logits, places), counted(ref_logits, places).detach()) -> logits, ref_logits = (counted(logits, places), counted(ref_logits, places))": _NO_GRADIENT,
+    "ppo_core.distributions._log_ratio: logits, ref_logits = (torch.where(finite, x, 0.0) for x in (logits, ref_logits)) -> logits, ref_logits = (torch.where(finite, x, 1.0) for x in (logits, ref_logits))": _NOT_READ,
+    "ppo_core.hidden._Statistics.backward: gradients = _Gradients.apply(ctx.temperature, ctx.half, ctx.needs_input_grad[:3], *ctx.saved_tensors, grad_logprobs, grad_entropies) -> gradients = _Gradients.apply(ctx.temperature, ctx.half, ctx.needs_input_grad[:4], *ctx.saved_tensors, grad_logprobs, grad_entropies)": _THREE_READ,
+    "ppo_core.hidden._Statistics.backward: gradients = _Gradients.apply(ctx.temperature, ctx.half, ctx.needs_input_grad[:3], *ctx.saved_tensors, grad_logprobs, grad_entropies) -> gradients = _Gradients.apply(ctx.temperature, ctx.half, ctx.needs_input_grad[:6], *ctx.saved_tensors, grad_logprobs, grad_entropies)": _THREE_READ,
+    "ppo_core.hidden._chunks: return [slice(first, first + tokens) for first in range(0, max(1, hidden.shape[0]), tokens)] -> return [slice(first, first + tokens) for first in range(0, max(2, hidden.shape[0]), tokens)]": _EMPTY_PART,
+    "ppo_core.hidden._slopes: return slopes.scatter_add_(-1, tokens, grad_logprobs) -> return slopes.scatter_add_(1, tokens, grad_logprobs)": _TWO_DIMENSIONS,
+    "ppo_core.hidden._gradients: to_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None -> to_bias = torch.zeros_like(bias) if bias is not None or needed[2] else None": _DROPPED,
+    "ppo_core.hidden._statistics_of: peaks = logits.amax(-1, keepdim=True) -> peaks = logits.amax(1, keepdim=True)": _TWO_DIMENSIONS,
+    "ppo_core.hidden._statistics_of: distances.masked_fill_(weights == 0, 0.0) -> distances.masked_fill_(weights == 0, -1.0)": _TIMES_ZERO,
+    "ppo_core.hidden._statistics_of: entropies = log_totals - distances.mul_(weights).sum(-1, keepdim=True) / totals -> entropies = log_totals - distances.mul_(weights).sum(1, keepdim=True) / totals": _TWO_DIMENSIONS,
+    "ppo_core.hidden._unembedding: wide = torch.promote_types(torch.promote_types(hidden.dtype, weight.dtype), torch.float32) -> wide = torch.promote_types(torch.promote_types(weight.dtype, hidden.dtype), torch.float32)": _EITHER_ORDER,
+    "ppo_core.hidden._statistics_of: chosen = distances.gather(-1, tokens) -> chosen = distances.gather(1, tokens)": _TWO_DIMENSIONS,
+    "ppo_core.hidden._unembedding: wide = torch.promote_types(wide, bias.dtype) -> wide = torch.promote_types(bias.dtype, wide)": _EITHER_ORDER,
+    "ppo_core.hidden._statistics_of: totals = weights.sum(-1, keepdim=True) -> totals = weights.sum(1, keepdim=True)": _TWO_DIMENSIONS,
+    "ppo_core.hidden._statistics_of: distances.masked_fill_(weights == 0, 0.0) -> distances.masked_fill_(weights == 0, 1.0)": _TIMES_ZERO,
+    "ppo_core.hidden.slopes_of: logprobs.masked_fill_(probs == 0, 0.0) -> logprobs.masked_fill_(probs == 0, 1.0)": _TIMES_ZERO,
+    "ppo_core.hidden._unembedding: wide = torch.promote_types(torch.promote_types(hidden.dtype, weight.dtype), torch.float32) -> wide = torch.promote_types(torch.float32, torch.promote_types(hidden.dtype, weight.dtype))": _EITHER_ORDER,
+    "ppo_core.hidden.slopes_of: logprobs.masked_fill_(probs == 0, 0.0) -> logprobs.masked_fill_(probs == 0, -1.0)": _TIMES_ZERO,
+    "ppo_core.sharded._sums: distances.masked_fill_(weights == 0, 0.0) -> distances.masked_fill_(weights == 0, 1.0)": _TIMES_ZERO,
+    "ppo_core.sharded._sums: distances.masked_fill_(weights == 0, 0.0) -> distances.masked_fill_(weights == 0, -1.0)": _TIMES_ZERO,
 }

@@ -390,9 +390,12 @@ def test_the_logits_are_never_all_held(dtype, monkeypatch, device):
     assert max(sizes.found) == tokens * vocabulary
 
 
-def test_a_chunk_is_far_below_what_a_large_model_would_hold_and_yet_many_tokens():
-    # 8192 tokens of a vocabulary of 151936: below 1% of it, and above 1 token in 1000.
-    assert 8192 * 151936 / 1000 < ppo_core.hidden.CHUNK_ELEMENTS < 8192 * 151936 / 100
+def test_a_chunk_is_far_below_what_a_large_model_would_hold_and_yet_many_tokens(device):
+    inputs = arguments((120,), device, torch.float32, vocabulary=151_936, width=1)
+    with Sizes() as sizes:
+        values_and_gradients(hidden_logprobs, inputs)
+    # Of 8192 tokens, what a batch may have, between a half and one percent at a time.
+    assert 8192 * 151_936 / 200 < max(sizes.found) < 8192 * 151_936 / 100
 
 
 def test_what_is_kept_for_the_backward_pass_is_a_few_numbers_per_token(device):
@@ -465,6 +468,14 @@ def test_types_may_be_mixed(types, result, device):
     torch.testing.assert_close(
         found, [x.to(y.dtype) for x, y in zip(expected, found, strict=True)], rtol=0, atol=0
     )
+
+
+def test_a_device_without_autocast_rounds_nothing(monkeypatch):
+    inputs = arguments((5,), dtype=torch.float32)
+    expected = hidden_logprobs(*inputs)
+    monkeypatch.setattr(torch.amp, "is_autocast_available", lambda device: False)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(hidden_logprobs(*inputs).logprobs, expected.logprobs)
 
 
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=str)
