@@ -38,7 +38,7 @@ TESTS = (
 SAMPLE = 9
 SAMPLED = ("surrogates", "kl", "values", "aggregation")
 MANY = 100
-KILLED = 0.95  # of all mutants, at least; the others are listed with their reasons
+KILLED = 0.95  # of the mutants of the library, at least; the others are listed with their reasons
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,11 @@ def test_every_mutant_is_noticed(items, called, everything, functions, capsys, s
     unknown = [str(mutant) for mutant in survivors if mutant.key not in EQUIVALENT]
     assert not unknown, "not noticed:\n" + "\n".join(unknown)
     if step == 1:
-        assert len(survivors) <= (1 - KILLED) * len(tried)
+        alive, of_library = (
+            sum(mutant.target.module.startswith("ppo_core.") for mutant in some)
+            for some in (survivors, tried.values())
+        )
+        assert alive <= (1 - KILLED) * of_library
         assert {mutant.key for mutant in survivors} == set(EQUIVALENT)
 
 
