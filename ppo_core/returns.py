@@ -6,11 +6,13 @@ are data: no function here sends a gradient anywhere.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ppo_core import checks
 from ppo_core.masking import counted
 from ppo_core.packing import last_of_sequence
+from ppo_core.recurrence import backward_recurrence
 
 
 def gae(
@@ -93,22 +95,24 @@ def gae(
     checks.sequences(sequence_ids, "rewards", rewards)
     checks.fraction("gamma", gamma)
     checks.fraction("lam", lam)
-    after = _value_after(bootstrap, terminated, rewards, sequence_ids)
+    end = _value_at_the_end(bootstrap, terminated, rewards, mask, sequence_ids)
     kept = _rewards_are_counted(rewards, mask)
-    rewards, values = counted(rewards, mask), counted(values, mask)
-    last = last_of_sequence(mask, sequence_ids)
-    advantage = next_value = rewards.new_zeros(())
-    advantages = torch.zeros_like(rewards)
-    for t in range(rewards.shape[-1] - 1, -1, -1):
-        # Nothing comes over from the sequence behind.
-        advantage = torch.where(last[..., t], 0.0, advantage)
-        next_value = torch.where(last[..., t], after[..., t], next_value)
-        delta = rewards[..., t] + gamma * next_value - values[..., t]
-        # An uncounted token leaves both as they are for the token before it.
-        advantage = torch.where(mask[..., t], delta + gamma * lam * advantage, advantage)
-        next_value = torch.where(mask[..., t], values[..., t], next_value)
-        advantages[..., t] = advantage
-    return torch.where(kept, counted(advantages, mask), torch.nan)
+    # Whether the next place belongs to the same sequence, and whether a counted token of it stands there.
+    joined = None if sequence_ids is None else F.pad(sequence_ids[..., 1:] == sequence_ids[..., :-1], (0, 1))
+    next_counts = F.pad(mask[..., 1:], (0, 1))
+    if joined is not None:
+        next_counts = next_counts & joined
+    # A place in front of a counted token takes over gamma V + gamma lambda A from it, whether it counts or is the
+    # end of a gap; the other places of a gap hand on what they were given. So no token has to look for the value
+    # behind a gap, and without gaps each term is delta.
+    next_values = counted(F.pad(values[..., 1:], (0, 1)), next_counts)
+    terms = torch.add(counted(rewards - values, mask), next_values, alpha=gamma)
+    if end is not None:
+        terms = terms + gamma * end
+    # gamma lambda or 1. A bool becomes a float several times as fast by way of a whole number.
+    gates = (~next_counts).to(torch.int8).to(terms.dtype).clamp(min=gamma * lam)
+    advantages = counted(backward_recurrence(terms, gates, joined), mask)
+    return advantages if kept is None else torch.where(kept, advantages, torch.nan)
 
 
 def discounted_returns(
@@ -179,17 +183,24 @@ def discounted_returns(
     )
 
 
-def _value_after(
-    bootstrap: Tensor | None, terminated: Tensor | None, rewards: Tensor, sequence_ids: Tensor | None
-) -> Tensor:
-    """Give each token the value after its answer; it means something at the last counted one alone."""
+def _value_at_the_end(
+    bootstrap: Tensor | None,
+    terminated: Tensor | None,
+    rewards: Tensor,
+    mask: Tensor,
+    sequence_ids: Tensor | None,
+) -> Tensor | None:
+    """Put the value after each sequence at a place behind which none of its tokens counts; elsewhere stands 0.
+
+    None where every answer is finished.
+    """
     if bootstrap is None:
         if terminated is not None:
             raise ValueError(
                 "terminated needs bootstrap: without it every answer is finished already; give the value after "
                 "each answer, or leave terminated out"
             )
-        return torch.zeros_like(rewards)
+        return None
     checks.floating("bootstrap", bootstrap)
     checks.per_sequence("bootstrap", bootstrap, "rewards", rewards, sequence_ids, each="value")
     after = checks.wide(bootstrap.detach())
@@ -197,16 +208,22 @@ def _value_after(
         checks.flags("terminated", terminated, true="the answer ended by itself")
         checks.same_shape({"bootstrap": bootstrap, "terminated": terminated})
         after = torch.where(terminated, 0.0, after)
-    return after.unsqueeze(-1).expand_as(rewards) if sequence_ids is None else after
+    if sequence_ids is None:
+        return F.pad(after.unsqueeze(-1), (rewards.shape[-1] - 1, 0))
+    return counted(after, last_of_sequence(mask, sequence_ids))
 
 
-def _rewards_are_counted(rewards: Tensor, mask: Tensor) -> Tensor:
+def _rewards_are_counted(rewards: Tensor, mask: Tensor) -> Tensor | None:
     """Say for each row that no reward stands where it would be lost; raise where looking is free.
 
-    NaN and infinity on an uncounted token are no rewards: whatever is not counted may hold them.
+    NaN and infinity on an uncounted token are no rewards: whatever is not counted may hold them. None says the
+    same of all rows.
     """
+    # Most often all is 0 there, which one sum shows.
+    if checks.may_look(mask) and not counted(rewards, ~mask).abs().sum():
+        return None
     lost = ~mask & rewards.isfinite() & (rewards != 0)
-    if checks.may_look(lost) and lost.any():
+    if checks.may_look(mask) and lost.any():
         first = lost.nonzero()[0].tolist()
         raise ValueError(
             f"rewards must be 0 on uncounted tokens, got {rewards[tuple(first)].item():.6g} at index {first}, "

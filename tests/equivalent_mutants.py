@@ -15,6 +15,7 @@ _NO_GRADIENT = "the function beneath gives the reference no gradient"
 _DROPPED = "autograd drops a gradient that nobody asked for"
 _THREE_READ = "only the first three are read"
 _TWO_DIMENSIONS = "there are two dimensions, so the second is the last"
+_ONE_SHAPE = "all places of a block have one shape"
 _EITHER_ORDER = "the wider of two types is the same in either order"
 _EMPTY_PART = "a second part of no tokens adds nothing"
 _BOTH_FORMS = "around there both forms are right"
@@ -125,4 +126,7 @@ EQUIVALENT = {
     "ppo_core.hidden.slopes_of: logprobs.masked_fill_(probs == 0, 0.0) -> logprobs.masked_fill_(probs == 0, -1.0)": _TIMES_ZERO,
     "ppo_core.sharded._sums: distances.masked_fill_(weights == 0, 0.0) -> distances.masked_fill_(weights == 0, 1.0)": _TIMES_ZERO,
     "ppo_core.sharded._sums: distances.masked_fill_(weights == 0, 0.0) -> distances.masked_fill_(weights == 0, -1.0)": _TIMES_ZERO,
+    "ppo_core.recurrence.backward_recurrence: behind = torch.zeros_like(x[0]) -> behind = torch.zeros_like(x[1])": _ONE_SHAPE,
+    "ppo_core.recurrence.backward_recurrence: behind = torch.zeros_like(x[0]) -> behind = torch.zeros_like(x[-1])": _ONE_SHAPE,
+    "ppo_core.recurrence.backward_recurrence: behind = x[k].addcmul_(g[k], counted(behind, j[k])) -> behind = x[k].addcmul_(counted(behind, j[k]), g[k])": "a product has no order",
 }

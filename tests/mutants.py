@@ -198,6 +198,7 @@ _OPERATORS = {
     ast.Mult: (ast.Div,),
     ast.Div: (ast.Mult,),
     ast.FloorDiv: (ast.Mult,),
+    ast.Mod: (ast.FloorDiv,),
     ast.Pow: (ast.Mult, ast.Div),
     ast.MatMult: (),
     ast.BitAnd: (ast.BitOr,),
@@ -227,7 +228,7 @@ def _variants(node: ast.expr) -> Iterator[ast.expr]:
         case ast.BinOp(left=left, op=op, right=right):
             for other in _OPERATORS[type(op)]:
                 yield _at(node, ast.BinOp(left, other(), right))
-            if isinstance(op, ast.Sub | ast.Div | ast.FloorDiv | ast.Pow | ast.MatMult):
+            if isinstance(op, ast.Sub | ast.Div | ast.FloorDiv | ast.Mod | ast.Pow | ast.MatMult):
                 yield _at(node, ast.BinOp(right, op, left))
         case ast.BoolOp(op=op, values=values):
             for other in _OPERATORS[type(op)]:

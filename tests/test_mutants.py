@@ -35,6 +35,7 @@ def made(tmp_path, monkeypatch) -> Iterator[Callable[[str], list[str]]]:
         ("a * b", ["a / b"]),
         ("a / b", ["a * b", "b / a"]),
         ("a // b", ["a * b", "b // a"]),
+        ("a % b", ["a // b", "b % a"]),
         ("a @ b", ["b @ a"]),
         ("a ** b", ["a * b", "a / b", "b ** a"]),
         ("-a", ["a"]),

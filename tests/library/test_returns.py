@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import ppo_core
 from ppo_core import discounted_returns, gae, shaped_rewards
 
 from .packed import at_the_ends, packed, packed_ids, padded
@@ -415,6 +416,13 @@ def test_a_lost_reward_makes_the_answer_nan_in_a_compiled_graph(call, device):
     result = torch.compile(call, fullgraph=True, backend="aot_eager")(*arguments)
     assert result.isnan().tolist() == [[False, False], [True, True]]
     assert result[0].tolist() == [3, 2]
+
+
+@EACH_CALL
+def test_where_nobody_looks_a_lost_reward_makes_its_row_nan_whatever_the_shape(call, monkeypatch, device):
+    monkeypatch.setattr(ppo_core.checks, "may_look", lambda x: False)
+    rewards, mask = tensor(LOST[0], device).unsqueeze(1), bools(LOST[1], device).unsqueeze(1)
+    assert call(rewards, mask).isnan().tolist() == [[[False, False]], [[True, True]]]
 
 
 @EACH_CALL
