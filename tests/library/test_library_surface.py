@@ -242,9 +242,10 @@ def wrong_directions(folder):
     rank = {"checks": 0, "masking": 1, "ratios": 2, "surrogates": 3, "policy": 4, "kl": 4, "rewards": 5}
     rank |= {
         "aggregation": 2,
-        "returns": 2,
+        "recurrence": 2,
+        "returns": 3,
         "groups": 2,
-        "whitening": 3,
+        "whitening": 4,
         "packing": 1,
         "sequence_policies": 5,
         "cispo": 3,
