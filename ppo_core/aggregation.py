@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ppo_core import checks
-from ppo_core.masking import counted
+from ppo_core.masking import counted, number_counted
 from ppo_core.packing import at_each_token, counted_sequences, sequence_totals
 
 MODES = ("token_mean", "sequence_mean_token_mean", "sequence_mean_token_sum", "constant")
@@ -92,27 +92,34 @@ def aggregate(
     """
     (losses,) = checks.floats({"losses": losses})
     checks.token_mask(mask, "losses", losses)
-    checks.tokens_last("losses", losses)
+    check_reduction("losses", mask, mode=mode, denominator=denominator, sequence_ids=sequence_ids)
+    weighted = counted(losses, mask)
+    if mode == "sequence_mean_token_mean":
+        # Each token is divided by the length of its sequence, rather than the sum of each sequence: on a GPU
+        # the sums of packed sequences would be added in another order every time.
+        weighted = weighted / sequence_lengths(mask, sequence_ids)
+    # Flat, so that the order of the sum does not depend on how the tensor lies in memory.
+    return weighted.flatten().sum() / divisor(mask, losses.dtype, mode, denominator, sequence_ids)
+
+
+def check_reduction(
+    name: str, mask: Tensor, *, mode: str, denominator: float | Tensor | None, sequence_ids: Tensor | None
+) -> None:
+    """Check how tokens, which the caller knows as `name`, are to be reduced to one number."""
+    checks.tokens_last(name, mask)
     checks.one_of("mode", mode, MODES)
-    checks.sequences(sequence_ids, "losses", losses)
+    checks.sequences(sequence_ids, name, mask)
     if denominator is not None:
         checks.denominator(denominator)
     elif mode == "constant":
         raise ValueError(
             'mode "constant" needs a denominator, for example denominator=batch_size * max_tokens'
         )
-    weighted = counted(losses, mask)
-    if mode == "sequence_mean_token_mean":
-        # Each token is divided by the length of its sequence, rather than the sum of each sequence: on a GPU
-        # the sums of packed sequences would be added in another order every time.
-        lengths = at_each_token(sequence_totals(mask.long(), sequence_ids), sequence_ids, mask)
-        weighted = weighted / lengths.clamp(min=1)
-    # Flat, so that the order of the sum does not depend on how the tensor lies in memory.
-    total = weighted.flatten().sum()
-    if denominator is None:
-        # An empty mask divides 0 by 1: a guard on the quotient alone would leave a NaN in the backward pass.
-        return total / _count(mask, mode, sequence_ids).clamp(min=1)
-    return total / _divisor(denominator, losses)
+
+
+def sequence_lengths(mask: Tensor, sequence_ids: Tensor | None) -> Tensor:
+    """Return at each token the number of counted tokens of its sequence, 1 where there is none."""
+    return at_each_token(sequence_totals(mask.long(), sequence_ids), sequence_ids, mask).clamp(min=1)
 
 
 def batch_count(mask: Tensor, *, mode: str, sequence_ids: Tensor | None = None) -> Tensor:
@@ -163,13 +170,22 @@ def batch_count(mask: Tensor, *, mode: str, sequence_ids: Tensor | None = None) 
 
 
 def _count(mask: Tensor, mode: str, sequence_ids: Tensor | None) -> Tensor:
-    return mask.sum() if mode == "token_mean" else counted_sequences(mask, sequence_ids)
+    return number_counted(mask) if mode == "token_mean" else counted_sequences(mask, sequence_ids)
 
 
-def _divisor(denominator: float | Tensor, losses: Tensor) -> float | Tensor:
+def divisor(
+    mask: Tensor,
+    dtype: torch.dtype,
+    mode: str,
+    denominator: float | Tensor | None,
+    sequence_ids: Tensor | None,
+) -> float | Tensor:
     """Return what to divide by: NaN for a tensor that is out of range and could not be looked at."""
+    if denominator is None:
+        # An empty mask divides 0 by 1: a guard on the quotient alone would leave a NaN in the backward pass.
+        return _count(mask, mode, sequence_ids).clamp(min=1)
     if not isinstance(denominator, Tensor):
         return denominator
     # In the type of the losses: a tensor of float64 must not make them float64.
-    divisor = denominator.detach().to(losses.dtype)
-    return torch.where((divisor > 0) & (divisor < torch.inf), divisor, torch.nan)
+    given = denominator.detach().to(dtype)
+    return torch.where((given > 0) & (given < torch.inf), given, torch.nan)

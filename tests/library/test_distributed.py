@@ -395,6 +395,8 @@ def test_nccl_takes_what_is_exchanged():
         dist.destroy_process_group()
 
 
+# The compiler itself makes an object of each autograd.Function, and torch warns of that.
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_compiles_into_one_graph_with_its_collectives(default_group):
     x, mask = torch.randn(2, 3, dtype=torch.float64), torch.tensor([[True, False, True]] * 2)
 

@@ -241,6 +241,9 @@ def wrong_directions(folder):
     """List the imports against the order: checks before masking before everything else, and no circle."""
     rank = {"checks": 0, "masking": 1, "ratios": 2, "surrogates": 3, "policy": 4, "kl": 4, "rewards": 5}
     rank |= {
+        "pieces": 1,
+        "closed_form": 2,
+        "objective_terms": 3,
         "aggregation": 2,
         "recurrence": 2,
         "returns": 3,

@@ -185,7 +185,7 @@ ERRORS = [
        f"{name} and sequence_ids must have the same shape, got [2, 3] and [3]; {SHAPE}")
       for call, name in ((lambda ids: batch_count(MASK, mode="token_mean", sequence_ids=ids), "mask"),
                          (lambda ids: aggregate(ONE, MASK, mode="token_mean", sequence_ids=ids), "losses"),
-                         (lambda ids: objective(sequence_ids=ids), "losses"))),
+                         (lambda ids: objective(sequence_ids=ids), "logprobs"))),
     (lambda: batch_count(MASK, mode="token_mean", sequence_ids=MASK), TypeError,
      "sequence_ids must be an int64 tensor, got torch.bool; write sequence_ids.long()"),
     *((lambda bad=bad: ratio_quantiles(ONE, ONE, MASK, q=bad), ValueError, f"q must lie between 0 and 1, got {bad}")
