@@ -104,7 +104,7 @@ def _liger_logprobs() -> Callable[[Tensor, Tensor], Tensor]:
 
 
 LOGITS_LOSS = Operation(
-    "logits to policy loss",
+    page.ON_GPU_ONLY["logits_loss"],
     logits_loss,
     ("logits",),
     (2, 4, 16),

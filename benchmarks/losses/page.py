@@ -32,6 +32,9 @@ RELEASES = {
     "liger-kernel": "Liger-Kernel",
 }
 
+# Operations that `cuda` alone measures.
+ON_GPU_ONLY = {"logits_loss": "logits to policy loss"}
+
 HEAD = f"""---
 source: {PAGE}
 ---
@@ -137,7 +140,7 @@ def gpu() -> str:
     found = json.loads(CUDA.read_text(encoding="utf-8"))
     rows = [
         (
-            OPERATIONS[each["operation"]].title,
+            _title(each["operation"]),
             _size(each["size"]),
             each["dtype"],
             TITLES.get(each["side"], each["side"]),
@@ -239,6 +242,10 @@ def _versions(made: Mapping) -> str:
         f"{RELEASES[name]} {version.split('+')[0]}" for name, version in made["versions"].items()
     )
     return f"{made['machine']}, no GPU; {names}; on {made['date']}."
+
+
+def _title(operation: str) -> str:
+    return OPERATIONS[operation].title if operation in OPERATIONS else ON_GPU_ONLY[operation]
 
 
 def _what(goal: Goal) -> str:
