@@ -57,7 +57,6 @@ GOALS = (
 # Beside a goal, for information.
 BESIDE = {
     ("policy", BATCH): ("verl compiled",),
-    ("hidden", STATES): ("floor",),
     ("hidden", MANY_STATES): ("Liger",),
 }
 
@@ -69,7 +68,8 @@ GROWTH = (
         ("logprobs", (4, 256, size), ("ours", "plain", "TRL", "verl", "floor"))
         for size in (2000, 8000, 128000)
     ),
-    *(("hidden", (count, 512, 32000), ("ours", "plain", "Liger")) for count in (128, 512, 2048, 4096)),
+    *(("hidden", (count, 512, 32000), ("ours", "plain", "Liger", "floor")) for count in (128, 512, 2048)),
+    ("hidden", (4096, 512, 32000), ("ours", "plain", "Liger")),
 )
 # Too long to be timed often: their memory alone.
 MEMORY_ONLY = {("hidden", (4096, 512, 32000)), ("hidden", MANY_STATES)}
@@ -91,7 +91,7 @@ def cases(rounds: int) -> list[Case]:
     for goal in GOALS:
         for size in (goal.size, goal.smaller):
             if size:
-                sides = {"ours", goal.ours, goal.beside} - {"logits"}
+                sides = {"ours", goal.ours, goal.beside, "floor"} - {"logits"}
                 found.setdefault((goal.operation, size), {}).update(dict.fromkeys(sorted(sides), rounds))
     for key, sides in BESIDE.items():
         found[key] |= dict.fromkeys(sides, rounds)

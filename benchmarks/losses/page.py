@@ -220,19 +220,25 @@ def _everything(measured: Sequence[dict]) -> str:
             found = rounds(measured, case.operation, case.size, side)
             if found:
                 times = [each["seconds"] * 1e3 for each in found if "seconds" in each]
-                held = [beyond(each) / 1e6 for each in found if "peak" in each]
+                held = [beyond(each) / 1e6 for each in found if "peak" in each and side != "floor"]
+                of_floor = (
+                    find(Goal(case.operation, case.size, "within", "floor", 0, ours=side), measured)
+                    if times
+                    else None
+                )
                 rows.append(
                     (
                         OPERATIONS[case.operation].title,
                         _size(case.size),
                         side,
                         _range(times),
+                        _number(of_floor.ratio) if of_floor else "",
                         _range(held),
                     )
                 )
     return (
-        "/// details | Time in ms and memory beyond gradients in MB\n"
-        + table(("Operation", "Size", "Who", "ms", "MB"), rows)
+        "/// details | Time in ms, as a multiple of the floor, and memory beyond inputs and gradients in MB\n"
+        + table(("Operation", "Size", "Who", "ms", "× floor", "MB"), rows)
         + "\n///"
     )
 

@@ -24,12 +24,10 @@ class Growth(NamedTuple):
 
 
 GROWTHS = {
-    "gae": Growth(
-        "advantages of 8 answers", "steps of an answer", lambda size: size[1] if size[0] == 8 else None
-    ),
+    "gae": Growth("advantages", "steps of each of 8 answers", lambda size: size[1] if size[0] == 8 else None),
     "policy": Growth("clipped policy loss", "tokens", lambda size: size[0] * size[1]),
-    "logprobs": Growth("log-probabilities of 1024 tokens", "vocabulary", lambda size: size[2]),
-    "hidden": Growth("hidden states to policy loss", "tokens", lambda size: size[0]),
+    "logprobs": Growth("log-probabilities", "vocabulary, at 1024 tokens", lambda size: size[2]),
+    "hidden": Growth("hidden states to policy loss", "tokens, vocabulary 32 000", lambda size: size[0]),
 }
 STYLES = {
     "ours": (drawing.POSITIVE, ()),
@@ -64,7 +62,12 @@ def draw(operation: str, quantity: str, measured: Sequence[dict]) -> tuple[Figur
     """One panel with what it shows in words; None where too little was measured."""
     growth, (word, ticks) = GROWTHS[operation], UNITS[quantity]
     lines = {side: points(operation, side, quantity, measured) for side in STYLES}
-    lines = {side: line for side, line in lines.items() if len(line) > 1}
+    # What the floor holds is no bound on the memory.
+    lines = {
+        side: line
+        for side, line in lines.items()
+        if len(line) > 1 and not (side == "floor" and quantity == "peak")
+    }
     if "ours" not in lines:
         return None
     xs = [x for line in lines.values() for x, _ in line]
@@ -74,13 +77,12 @@ def draw(operation: str, quantity: str, measured: Sequence[dict]) -> tuple[Figur
         y_label=word,
         x_ticks={math.log10(x): f"{x:,}".replace(",", "\N{NARROW NO-BREAK SPACE}") for x, _ in lines["ours"]},
         y_ticks={exponent: text for exponent, text in ticks.items() if _low(ys) <= exponent <= _high(ys)},
-        x_limits=(math.log10(min(xs)) - 0.1, math.log10(max(xs)) + 0.1),
+        x_limits=_around(math.log10(min(xs)), math.log10(max(xs))),
         y_limits=(_low(ys), _high(ys)),
     )
     drawing.heading(axes, f"{growth.title}: {word}", drawing.INK, side="left")
     places = [exponent for exponent in ticks if _low(ys) < exponent < _high(ys)]
     taken = grid(axes, y=places)
-    # Where a name stands: each side's somewhere else along its line, those of the slowest above it.
     drawn = [
         Line(side, *zip(*[(math.log10(x), math.log10(y)) for x, y in line], strict=True), *STYLES[side])
         for side, line in lines.items()
@@ -106,6 +108,10 @@ def points(operation: str, side: str, quantity: str, measured: Sequence[dict]) -
         if place and values:
             found[place] = statistics.median(values)
     return sorted(found.items())
+
+
+def _around(low: float, high: float) -> tuple[float, float]:
+    return low - 0.06 * (high - low), high + 0.08 * (high - low)
 
 
 def _low(ys: list[float]) -> float:
