@@ -25,6 +25,9 @@ def test_the_rows_of_a_gpu(monkeypatch):
     def absent():
         raise ImportError
 
+    def too_large():
+        raise torch.OutOfMemoryError
+
     def in_place():
         side = ours()
 
@@ -44,6 +47,7 @@ def test_the_rows_of_a_gpu(monkeypatch):
         {
             "ours": ours,
             "gone": absent,
+            "large": too_large,
             "wrong": lambda: lambda x: {"logprobs": 2 * ours()(x)["logprobs"]},
             "floor": OPERATIONS["logprobs"].sides["floor"],
         },
@@ -66,6 +70,7 @@ def test_the_rows_of_a_gpu(monkeypatch):
     for side in ("ours", "floor", cuda.IN_PLACE):
         assert {key: rows[side].get(key) for key in times} == times, rows[side]
     assert rows["gone"]["error"] == "not installed"
+    assert rows["large"]["error"] == "out of memory"
     assert rows["wrong"]["error"].startswith("another answer: logprobs differs by")
     assert {each["error"] for each in late} == {"no time was left"}
 
@@ -118,5 +123,5 @@ def test_the_page_shows_the_gpu_when_it_was_measured(monkeypatch, tmp_path):
     page.CUDA.write_text(json.dumps({"made": made, "rows": found}), encoding="utf-8")
 
     assert "A GPU, which copies 3000 GB a second" in page.gpu()
-    assert "| logits to policy loss | 8 x 4 | bfloat16 | ours | 1.00 | 50% | 2.00 GB |" in page.gpu()
-    assert "| logits to policy loss | 8 x 4 | bfloat16 | plain PyTorch | not installed |  |  |" in page.gpu()
+    assert "| logits to policy loss | 8 × 4 | bfloat16 | ours | 1.00 | 50% | 2.00 GB |" in page.gpu()
+    assert "| logits to policy loss | 8 × 4 | bfloat16 | plain PyTorch | not installed |  |  |" in page.gpu()

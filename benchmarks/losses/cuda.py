@@ -207,6 +207,8 @@ def of_case(
             rows.append(where | of_side(operation, side, loader(), x, dtype, clock))
         except ImportError:
             rows.append(where | {"error": "not installed"})
+        except torch.OutOfMemoryError:
+            rows.append(where | {"error": "out of memory"})
     return with_ratios(rows)
 
 

@@ -61,7 +61,7 @@ make bench
 
 ON_A_GPU = """## On a GPU {#gpu}
 
-Not measured yet. One script measures the same operations in bfloat16 and float32, the log-probabilities at 8 x 2048 tokens and a vocabulary of 151936 beside Liger's Triton kernels, and writes its table here. It needs a GPU with 80 GB of memory, the libraries of `benchmarks/parity/peers.txt`, and less than four minutes:
+Not measured yet. One script measures the same operations in bfloat16 and float32, the log-probabilities at 8 × 2048 tokens and a vocabulary of 151936 beside Liger's Triton kernels, and writes its table here. It is made for a GPU with 140 GB of memory, and needs the libraries of `benchmarks/parity/peers.txt` and less than four minutes:
 
 ```
 python -m benchmarks.losses.cuda
@@ -172,15 +172,14 @@ def _verdicts(goals: Sequence[Goal], results: Mapping) -> str:
         judged = "—" if results["made"]["quick"] or not found else "yes" if is_met(goal, found) else "**no**"
         rows.append(
             (
-                _what(goal),
-                _size(goal.size),
+                f"{_what(goal)}, {_size(goal.size)}",
                 _beside(goal),
                 _found(goal, found) if found else "not measured",
                 _asked(goal),
                 judged,
             )
         )
-    return table(("Operation", "Size", "Beside", "Ratio", "Asked", "Met"), rows)
+    return table(("Operation", "Beside", "Ratio", "Asked", "Met"), rows)
 
 
 def _missed(measured: Sequence[dict]) -> list[str]:
@@ -260,7 +259,7 @@ def _what(goal: Goal) -> str:
 
 
 def _size(size: Iterable[int]) -> str:
-    return " x ".join(map(str, size))
+    return " × ".join(map(str, size))
 
 
 def _beside(goal: Goal) -> str:
@@ -271,7 +270,7 @@ def _beside(goal: Goal) -> str:
 
 def _asked(goal: Goal) -> str:
     bound = f"{goal.bound:.0%}" if goal.kind == "memory" else f"{goal.bound:g}"
-    return f"at least {bound}" if goal.kind in AT_LEAST else f"at most {bound}"
+    return f"≥ {bound}" if goal.kind in AT_LEAST else f"≤ {bound}"
 
 
 def _found(goal: Goal, found: Found) -> str:
