@@ -9,7 +9,8 @@ import torch
 from benchmarks.losses import __main__ as bench
 from benchmarks.losses import check, goals, measure
 from benchmarks.losses.inputs import Source
-from benchmarks.losses.operations import OPERATIONS, policy_loss, run
+from benchmarks.losses.operations import OPERATIONS, run
+from benchmarks.losses.sides import policy_loss
 
 
 def tensors(size=(4, 6), operation="policy"):

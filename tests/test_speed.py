@@ -17,7 +17,8 @@ from benchmarks.losses.check import compare
 from benchmarks.losses.goals import GOALS
 from benchmarks.losses.inputs import Source, Tensors
 from benchmarks.losses.measure import peak
-from benchmarks.losses.operations import EPSILON, GAMMA, LAM, OPERATIONS, Side, plain_logprobs, run
+from benchmarks.losses.operations import OPERATIONS, run
+from benchmarks.losses.sides import EPSILON, GAMMA, LAM, Side, plain_logprobs
 
 MARGIN = 3
 REPEATS = 7

@@ -21,17 +21,15 @@ from benchmarks.losses.check import TOLERANCE, compare
 from benchmarks.losses.goals import BATCH, MANY_STATES, SHORT
 from benchmarks.losses.inputs import Size, Source, Tensors
 from benchmarks.losses.measure import LEAST, WARM_UP
-from benchmarks.losses.operations import (
+from benchmarks.losses.operations import OPERATIONS, Operation, run
+from benchmarks.losses.sides import (
     EPSILON,
     LOGITS_FLOOR,
-    OPERATIONS,
-    Operation,
     Side,
     logprobs_of,
     plain_logprobs,
     plain_policy_loss,
     policy_loss,
-    run,
 )
 
 LOGITS = (8, 2048, 151936)

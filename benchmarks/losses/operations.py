@@ -1,26 +1,15 @@
-"""Each operation as ours, as each peer has it, and as the floor.
-
-A side is loaded in a process of its own, so that no peer's import weighs on another's memory.
-"""
+"""The operations: what goes in, what gets a gradient, and who computes it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
-from torch.nn import functional
 
 import ppo_core
-from benchmarks.losses import inputs
+from benchmarks.losses import inputs, sides
 from benchmarks.losses.inputs import Size, Source, Tensors
+from benchmarks.losses.sides import POLICY, Side
 from benchmarks.parity import peers
-
-GAMMA, LAM, EPSILON = 1.0, 0.95, 0.2
-COEFFICIENTS = {"value_coef": 0.5, "entropy_coef": 0.01, "beta": 0.05}
-# verl's dual clip and its clipped value loss cannot be left out; so far away they never act.
-NEVER = 1e9
-
-Side = Callable[[Tensors], Tensors]
 
 
 @dataclass(frozen=True)
@@ -58,258 +47,6 @@ def run(side: Side, x: Tensors, slopes: tuple[str, ...]) -> tuple[Tensors, Tenso
     return answer, dict(zip(slopes, found, strict=True))
 
 
-def compiled(loader: Callable[[], Callable[..., Tensor]], *names: str) -> Callable[[], Side]:
-    """A loss of the named tensors, compiled."""
-
-    def load() -> Side:
-        function = torch.compile(loader())
-        return lambda x: {"loss": function(*(x[name] for name in names))}
-
-    return load
-
-
-def eager(loader: Callable[[], Callable[..., Tensor]], *names: str) -> Callable[[], Side]:
-    def load() -> Side:
-        function = loader()
-        return lambda x: {"loss": function(*(x[name] for name in names))}
-
-    return load
-
-
-def floor(*, read: tuple[str, ...] = (), write: tuple[str, ...] = (), again: int = 0) -> Callable[[], Side]:
-    """Read each tensor of `read`, and read each of `write` and write as much; read `write` as often `again`."""
-
-    @torch.no_grad()
-    def move(x: Tensors) -> Tensors:
-        for name in (*read, *write * again):
-            _read(x[name])
-        return {f"copy of {name}": x[name].clone() for name in write}
-
-    return lambda: move
-
-
-def _read(x: Tensor) -> None:
-    # A mask is read four tokens at a time.
-    x.sum() if x.is_floating_point() else x.view(torch.int32).amax()
-
-
-# GAE.
-
-
-def _ours_gae() -> Side:
-    return lambda x: {
-        "advantages": ppo_core.gae(
-            x["rewards"],
-            x["values"],
-            x["mask"],
-            gamma=GAMMA,
-            lam=LAM,
-            sequence_ids=x.get("sequence_ids"),
-        )
-    }
-
-
-def _verl_gae(prefix: str = "") -> Side:
-    names = peers.verl()
-    estimate, unwhitened = names["core_algos"].compute_gae_advantage_return, names["unwhitened"]
-
-    def side(x: Tensors) -> Tensors:
-        tensors = (x[f"{prefix}{name}"] for name in ("rewards", "values", "mask"))
-        rewards, values, mask = tensors
-        with unwhitened():
-            return {"advantages": estimate(rewards, values, mask.float(), GAMMA, LAM)[0]}
-
-    return side
-
-
-def _verl_packed_gae() -> Side:
-    side = _verl_gae("unpacked_")
-
-    def packed(x: Tensors) -> Tensors:
-        return {"advantages": side(x)["advantages"][x["unpacked_mask"]].reshape(x["rewards"].shape)}
-
-    return packed
-
-
-def _torchrl_gae() -> Side:
-    estimate = peers.torchrl()["functional"].vec_generalized_advantage_estimate
-
-    def side(x: Tensors) -> Tensors:
-        tensors = (x[name].unsqueeze(-1) for name in ("values", "next_values", "rewards", "ends"))
-        return {"advantages": estimate(GAMMA, LAM, *tensors)[0].squeeze(-1)}
-
-    return side
-
-
-GAE_FLOOR = floor(read=("values", "mask"), write=("rewards",))
-
-# The policy loss.
-
-
-def policy_loss(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
-    losses = ppo_core.policy_loss(logprobs, old_logprobs, advantages, epsilon=EPSILON, mask=mask)
-    return ppo_core.aggregate(losses, mask, mode="token_mean")
-
-
-def plain_policy_loss(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
-    """The same as anyone would write it."""
-    ratio = (logprobs - old_logprobs).exp()
-    surrogate = torch.min(ratio * advantages, ratio.clamp(1 - EPSILON, 1 + EPSILON) * advantages)
-    return -(surrogate * mask).sum() / mask.sum()
-
-
-def _verl_policy() -> Callable[..., Tensor]:
-    compute = peers.verl()["core_algos"].compute_policy_loss
-
-    def loss(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
-        return compute(old_logprobs, logprobs, advantages, mask, cliprange=EPSILON, clip_ratio_c=NEVER)[0]
-
-    return loss
-
-
-POLICY = ("logprobs", "old_logprobs", "advantages", "mask")
-TERMS = ("policy", "value", "entropy", "kl")
-
-
-def _ours_objective() -> Side:
-    def side(x: Tensors) -> Tensors:
-        terms = ppo_core.ppo_objective(
-            x["logprobs"],
-            x["old_logprobs"],
-            x["ref_logprobs"],
-            x["advantages"],
-            x["values"],
-            x["returns"],
-            x["entropies"],
-            x["mask"],
-            epsilon=EPSILON,
-            mode="token_mean",
-            **COEFFICIENTS,
-        )
-        policy = (x[name] for name in POLICY)
-        fractions = ppo_core.clip_fractions(*policy, epsilon=EPSILON)
-        return {
-            "loss": terms.loss,
-            **{name: getattr(terms, name).detach() for name in TERMS},
-            "clip fraction": fractions.upper + fractions.lower,
-            "k3": ppo_core.approximate_kl(x["logprobs"], x["old_logprobs"], x["mask"]),
-        }
-
-    return side
-
-
-def _verl_objective() -> Side:
-    verl = peers.verl()["core_algos"]
-
-    def side(x: Tensors) -> Tensors:
-        mask = x["mask"]
-        policy, clip_fraction, k1, _ = verl.compute_policy_loss(
-            x["old_logprobs"],
-            x["logprobs"],
-            x["advantages"],
-            mask,
-            cliprange=EPSILON,
-            clip_ratio_c=NEVER,
-        )
-        value, _ = verl.compute_value_loss(x["values"], x["returns"], x["old_values"], mask, NEVER)
-        kl = verl.agg_loss(verl.kl_penalty(x["logprobs"], x["ref_logprobs"], "k2"), mask, "token-mean")
-        entropy = verl.agg_loss(x["entropies"], mask, "token-mean")
-        loss = (
-            policy
-            + COEFFICIENTS["value_coef"] * value
-            - COEFFICIENTS["entropy_coef"] * entropy
-            + COEFFICIENTS["beta"] * kl
-        )
-        terms = (policy, value, entropy, kl)
-        return {
-            "loss": loss,
-            **{name: term.detach() for name, term in zip(TERMS, terms, strict=True)},
-            "clip fraction": clip_fraction,
-            # Another estimator than ours, of the same divergence: it is not compared.
-            "k1": k1.detach(),
-        }
-
-    return side
-
-
-# Log-probabilities from logits.
-
-
-def plain_logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
-    return logits.log_softmax(-1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-
-
-def logprobs_of(loader: Callable[[], Callable[[Tensor, Tensor], Tensor]]) -> Callable[[], Side]:
-    def load() -> Side:
-        function = loader()
-        return lambda x: {"logprobs": function(x["logits"], x["tokens"])}
-
-    return load
-
-
-def _ours_logprobs_and_entropies() -> Side:
-    return lambda x: ppo_core.logit_statistics(x["logits"], x["tokens"])._asdict()
-
-
-def _verl_logprobs_and_entropies() -> Side:
-    verl = peers.verl()["verl_F"]
-    return lambda x: {
-        "logprobs": verl.logprobs_from_logits_v2(x["logits"], x["tokens"]),
-        "entropies": verl.entropy_from_logits(x["logits"]),
-    }
-
-
-LOGITS_FLOOR = floor(write=("logits",), again=1)
-
-# From hidden states to the policy loss.
-
-
-def _ours_hidden() -> Side:
-    return lambda x: {
-        "loss": ppo_core.hidden_policy_loss(
-            x["hidden"],
-            x["weight"],
-            x["tokens"],
-            x["old_logprobs"],
-            x["advantages"],
-            x["mask"],
-            epsilon=EPSILON,
-            mode="token_mean",
-        ).loss
-    }
-
-
-def hidden_by(loader: Callable[[], Callable[[Tensor, Tensor, Tensor], Tensor]]) -> Callable[[], Side]:
-    """The plain loss of the log-probabilities that a function makes from hidden states, weight and tokens."""
-
-    def load() -> Side:
-        function = loader()
-
-        def side(x: Tensors) -> Tensors:
-            logprobs = function(x["hidden"], x["weight"], x["tokens"])
-            return {"loss": plain_policy_loss(logprobs, x["old_logprobs"], x["advantages"], x["mask"])}
-
-        return side
-
-    return load
-
-
-def _plain_hidden(hidden: Tensor, weight: Tensor, tokens: Tensor) -> Tensor:
-    return plain_logprobs(functional.linear(hidden, weight), tokens)
-
-
-def _liger_hidden() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    apply = peers.liger()["selective_logprobs"]
-    return lambda hidden, weight, tokens: apply(hidden, weight, tokens, None, 1.0, 4096)
-
-
-@torch.no_grad()
-def _products(x: Tensors) -> Tensors:
-    """The three matrix products alone: the logits, and from their gradient those of hidden and weight."""
-    logits = x["hidden"] @ x["weight"].T
-    return {"into hidden": logits @ x["weight"], "into weight": logits.T @ x["hidden"]}
-
-
 OPERATIONS = {
     "gae": Operation(
         "GAE, ragged ends",
@@ -317,10 +54,10 @@ OPERATIONS = {
         (),
         (2, 16),
         {
-            "ours": _ours_gae,
-            "verl": _verl_gae,
-            "torchrl": _torchrl_gae,
-            "floor": GAE_FLOOR,
+            "ours": sides.ours_gae,
+            "verl": sides.verl_gae,
+            "torchrl": sides.torchrl_gae,
+            "floor": sides.GAE_FLOOR,
         },
     ),
     "gae_holes": Operation(
@@ -328,14 +65,14 @@ OPERATIONS = {
         inputs.gae_holes,
         (),
         (2, 16),
-        {"ours": _ours_gae, "verl": _verl_gae, "floor": GAE_FLOOR},
+        {"ours": sides.ours_gae, "verl": sides.verl_gae, "floor": sides.GAE_FLOOR},
     ),
     "gae_packed": Operation(
         "GAE, packed rows",
         inputs.gae_packed,
         (),
         (2, 16),
-        {"ours": _ours_gae, "verl": _verl_packed_gae, "floor": GAE_FLOOR},
+        {"ours": sides.ours_gae, "verl": sides.verl_packed_gae, "floor": sides.GAE_FLOOR},
     ),
     "policy": Operation(
         "clipped policy loss, token mean",
@@ -343,11 +80,11 @@ OPERATIONS = {
         ("logprobs",),
         (2, 16),
         {
-            "ours": eager(lambda: policy_loss, *POLICY),
-            "ours compiled": compiled(lambda: policy_loss, *POLICY),
-            "verl": eager(_verl_policy, *POLICY),
-            "verl compiled": compiled(_verl_policy, *POLICY),
-            "floor": floor(read=POLICY[1:], write=POLICY[:1]),
+            "ours": sides.eager(lambda: sides.policy_loss, *POLICY),
+            "ours compiled": sides.compiled(lambda: sides.policy_loss, *POLICY),
+            "verl": sides.eager(sides.verl_policy, *POLICY),
+            "verl compiled": sides.compiled(sides.verl_policy, *POLICY),
+            "floor": sides.floor(read=POLICY[1:], write=POLICY[:1]),
         },
     ),
     "objective": Operation(
@@ -356,9 +93,9 @@ OPERATIONS = {
         ("logprobs", "values", "entropies"),
         (2, 16),
         {
-            "ours": _ours_objective,
-            "verl": _verl_objective,
-            "floor": floor(
+            "ours": sides.ours_objective,
+            "verl": sides.verl_objective,
+            "floor": sides.floor(
                 read=("old_logprobs", "ref_logprobs", "advantages", "returns", "mask"),
                 write=("logprobs", "values", "entropies"),
             ),
@@ -370,11 +107,11 @@ OPERATIONS = {
         ("logits",),
         (2, 4, 16),
         {
-            "ours": logprobs_of(lambda: ppo_core.token_logprobs),
-            "plain": logprobs_of(lambda: plain_logprobs),
-            "TRL": logprobs_of(lambda: peers.trl()["utils"].selective_log_softmax),
-            "verl": logprobs_of(lambda: peers.verl()["verl_F"].logprobs_from_logits_v2),
-            "floor": LOGITS_FLOOR,
+            "ours": sides.logprobs_of(lambda: ppo_core.token_logprobs),
+            "plain": sides.logprobs_of(lambda: sides.plain_logprobs),
+            "TRL": sides.logprobs_of(lambda: peers.trl()["utils"].selective_log_softmax),
+            "verl": sides.logprobs_of(lambda: peers.verl()["verl_F"].logprobs_from_logits_v2),
+            "floor": sides.LOGITS_FLOOR,
         },
     ),
     "logprobs_entropies": Operation(
@@ -383,9 +120,9 @@ OPERATIONS = {
         ("logits",),
         (2, 4, 16),
         {
-            "ours": _ours_logprobs_and_entropies,
-            "verl": _verl_logprobs_and_entropies,
-            "floor": LOGITS_FLOOR,
+            "ours": sides.ours_logprobs_and_entropies,
+            "verl": sides.verl_logprobs_and_entropies,
+            "floor": sides.LOGITS_FLOOR,
         },
         needs="logit_statistics",
     ),
@@ -395,10 +132,10 @@ OPERATIONS = {
         ("hidden", "weight"),
         (8, 4, 16),
         {
-            "ours": _ours_hidden,
-            "plain": hidden_by(lambda: _plain_hidden),
-            "Liger": hidden_by(_liger_hidden),
-            "floor": lambda: _products,
+            "ours": sides.ours_hidden,
+            "plain": sides.hidden_by(lambda: sides.plain_hidden),
+            "Liger": sides.hidden_by(sides.liger_hidden),
+            "floor": lambda: sides.products,
         },
         needs="hidden_policy_loss",
     ),
