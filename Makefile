@@ -34,8 +34,9 @@ slow: $(READY)  ## What takes longer than the tests may: long tests, all mutants
 mutants: $(READY)  ## Change every detail of the library and the laboratory; a test must notice (part of slow)
 	@$(BIN)/python -m pytest -m slow tests/test_code_mutants.py
 
-bench: $(READY)  ## Time the build beside plain MkDocs
+bench: $(READY) $(PEERS)/.ready  ## Time the build beside plain MkDocs, and ppo_core beside the peers; write the page about it
 	@$(BIN)/python benchmarks/build.py
+	@$(BIN)/python -m benchmarks.losses $(PEERS)/bin/python
 
 parity: $(READY) $(PEERS)/.ready  ## Compare ppo_core with the libraries that do the same; write the pages about it
 	@$(BIN)/python -m benchmarks.parity $(PEERS)/bin/python

@@ -1,12 +1,11 @@
 """The two pages of the documentation that come from the rows."""
 
-import html
 import math
-import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 
+from benchmarks.markdown import table
 from benchmarks.parity.differences import Difference, differences
 from benchmarks.parity.ours import functions, missing
 from benchmarks.parity.pairs import Pair, Peer, peers
@@ -94,7 +93,7 @@ def _agreement(recorded: Mapping) -> str:
     return (
         "Each pair of calls runs on three random inputs in float32, most of them with padding or with holes in the "
         "mask. The results agree to a part in 100,000, and so do the gradients where they are compared.\n\n"
-        + _table(("Library", "Release", "Runs on", "Pairs of calls", "With gradient"), rows)
+        + table(("Library", "Release", "Runs on", "Pairs of calls", "With gradient"), rows)
     )
 
 
@@ -127,21 +126,21 @@ def _one(group: list[Difference], found: Mapping, versions: Mapping) -> str:
     answer = "" if right == ERROR else f" → **{_number(right)}**"
     return (
         f"Input: {first.given}.\n\nBy hand: {first.by_hand}{answer}.\n\n"
-        + _table(("Library", "Function", "Gives"), lines)
+        + table(("Library", "Function", "Gives"), lines)
         + f"\n\n{first.why}"
     )
 
 
 def _arguments(peer: Peer) -> str:
     rows = [(f"`{theirs}`", f"`{ours}`", note) for theirs, ours, note in peer.arguments]
-    return _table((f"Argument in {peer.title}", "In ppo_core", "Mind"), rows)
+    return table((f"Argument in {peer.title}", "In ppo_core", "Mind"), rows)
 
 
 def _functions(peer: Peer) -> str:
     rows = [
         (pair.subject, _names(_theirs(pair.theirs)), _names(functions(pair.ours))) for pair in _shown(peer)
     ]
-    return _table(("What", f"In {peer.title}", "In ppo_core"), rows)
+    return table(("What", f"In {peer.title}", "In ppo_core"), rows)
 
 
 def _theirs(code: str) -> list[str]:
@@ -197,18 +196,3 @@ def _number(value: object) -> str:
         else f"{number:.4e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
     )
     return text.replace("-", "−", 1) if math.copysign(1, number) < 0 else text
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    """The code in a cell may break between the words of a name: a column is narrower than many a name."""
-    return re.sub("`([^`]+)`", lambda code: _breakable(code[1]), text.replace("|", "\\|"))
-
-
-def _breakable(code: str) -> str:
-    breaks = re.sub(r"[_.(]", r"\g<0><wbr>", html.escape(code))
-    return f"<code>{breaks}</code>"
