@@ -257,6 +257,7 @@ def wrong_directions(folder):
         "sharded": 4,
         "values": 2,
         "entropies": 2,
+        "unembedding": 2,
         "hidden": 3,
         "preferences": 3,
         "objectives": 5,
