@@ -5,11 +5,12 @@ import math
 import pytest
 import torch
 from torch.nn.functional import linear
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import ppo_core.unembedding
 import reference
 from ppo_core import entropy, hidden_logprobs, token_logprobs
+
+from .sizes import Sizes
 
 INF = math.inf
 COMPILED = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
@@ -358,23 +359,6 @@ def test_without_a_width_the_bias_is_all_there_is(device):
     hidden, weight, tokens, bias = arguments((3,), device, width=0)
     logprobs, _ = hidden_logprobs(hidden, weight, tokens, bias)
     close(logprobs, torch.log_softmax(bias, 0)[tokens])
-
-
-class Sizes(TorchDispatchMode):
-    """Note the size of every tensor that an operation allocates."""
-
-    def __init__(self):
-        super().__init__()
-        self.found = set()
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        given = {x.untyped_storage().data_ptr() for x in args if isinstance(x, torch.Tensor)}
-        for x in result if isinstance(result, tuple | list) else [result]:
-            # A view, and what was changed in place, is no new tensor.
-            if isinstance(x, torch.Tensor) and x.untyped_storage().data_ptr() not in given:
-                self.found.add(x.numel())
-        return result
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
