@@ -197,7 +197,7 @@ def _logprobs_and_gradients(
     """
     weight, bias = unembedding(hidden, weight, bias, temperature, half)
     to_hidden = torch.empty_like(hidden, dtype=weight.dtype) if needed[0] else None
-    to_weight = torch.zeros_like(weight) if needed[1] else None
+    to_weight = torch.empty_like(weight) if needed[1] else None
     to_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None
     found = []
     for rows in chunks(hidden, weight):
@@ -206,21 +206,29 @@ def _logprobs_and_gradients(
         if bias is not None:
             # Where nothing counts a bias that rules all tokens out must do no harm.
             logits.masked_fill_(~counts[rows], 0.0)
-        logprobs = torch.log_softmax(logits, -1)
-        del logits
-        chosen = counted(logprobs.gather(-1, tokens[rows]), counts[rows])
-        found.append(chosen)
-        if not any(needed):
-            continue
-        slope = slopes_of(chosen, rows)
-        slopes = logprobs.exp_().mul_(-slope).scatter_add_(-1, tokens[rows], slope)
+        chosen, totals = _exponentials(logits, tokens[rows])
+        found.append(counted(chosen, counts[rows]))
+        if any(needed):
+            slope = slopes_of(found[-1], rows)
+            logits.mul_(-slope / totals).scatter_add_(-1, tokens[rows], slope)
         if to_hidden is not None:
-            to_hidden[rows] = counted(torch.mm(slopes, weight), counts[rows]) / temperature
+            to_hidden[rows] = counted(torch.mm(logits, weight), counts[rows]) / temperature
         if to_weight is not None:
-            to_weight.addmm_(slopes.T, states)
+            # The first product replaces what was there.
+            to_weight.addmm_(logits.T, states, beta=min(rows.start, 1))
         if to_bias is not None:
-            to_bias += slopes.sum(0) / temperature
+            to_bias += logits.sum(0) / temperature
+        # The name would keep this chunk while the next one is made.
+        del logits
     return torch.cat(found), [to_hidden, to_weight, to_bias]
+
+
+def _exponentials(logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Turn logits into probabilities times the total of their row; return log-probabilities and totals."""
+    distances = logits.sub_(logits.amax(-1, keepdim=True))
+    chosen = distances.gather(-1, tokens)
+    totals = distances.exp_().sum(-1, keepdim=True)
+    return chosen - totals.log(), totals
 
 
 def _slope(call: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
