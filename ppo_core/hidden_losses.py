@@ -199,13 +199,17 @@ def _logprobs_and_gradients(
     to_hidden = torch.empty_like(hidden, dtype=weight.dtype) if needed[0] else None
     to_weight = torch.empty_like(weight) if needed[1] else None
     to_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None
+    parts = chunks(hidden, weight)
+    # One place for the logits of every part: to ask for it anew costs time, and memory where it is not given back.
+    place = weight.new_empty(hidden[parts[0]].shape[0], weight.shape[0])
     found = []
-    for rows in chunks(hidden, weight):
+    for rows in parts:
         states = counted_states(hidden[rows], counts[rows], weight, temperature, half)
-        logits = torch.nn.functional.linear(states, weight, bias)
+        # With beta 0 a product replaces what was there.
+        logits = place[: states.shape[0]].addmm_(states, weight.T, beta=0)
         if bias is not None:
             # Where nothing counts a bias that rules all tokens out must do no harm.
-            logits.masked_fill_(~counts[rows], 0.0)
+            logits.add_(bias).masked_fill_(~counts[rows], 0.0)
         chosen, totals = _exponentials(logits, tokens[rows])
         found.append(counted(chosen, counts[rows]))
         if any(needed):
@@ -214,12 +218,9 @@ def _logprobs_and_gradients(
         if to_hidden is not None:
             to_hidden[rows] = counted(torch.mm(logits, weight), counts[rows]) / temperature
         if to_weight is not None:
-            # The first product replaces what was there.
             to_weight.addmm_(logits.T, states, beta=min(rows.start, 1))
         if to_bias is not None:
             to_bias += logits.sum(0) / temperature
-        # The name would keep this chunk while the next one is made.
-        del logits
     return torch.cat(found), [to_hidden, to_weight, to_bias]
 
 
