@@ -18,9 +18,10 @@ Read the files in this order:
    from hidden states, without ever holding all logits; `sharded`: the same from a vocabulary in pieces.
 10. `aggregation`: one number from many tokens, with its denominator in the open; `distributed`: the same over
     many processes.
-11. `objectives`: all terms of PPO in one loss; `diagnostics`: what to look at while it trains.
+11. `objectives`: all terms of PPO in one loss; `hidden_losses`: the policy's term alone, from hidden states in one
+    pass; `diagnostics`: what to look at while it trains.
 12. `preferences`: learning from pairs, the reward model and DPO.
-13. `packing`, `masking` and `checks`: what all of them rest on.
+13. `packing`, `unembedding`, `known_gradients`, `masking` and `checks`: what the others rest on.
 
 | name | meaning | shape, unit |
 |---|---|---|
@@ -62,6 +63,7 @@ from ppo_core.distributions import full_kl
 from ppo_core.entropies import entropy, token_logprobs
 from ppo_core.groups import group_centred, group_relative, leave_one_out
 from ppo_core.hidden import hidden_logprobs
+from ppo_core.hidden_losses import hidden_policy_loss
 from ppo_core.importance import masked_weights, truncated_weights
 from ppo_core.kl import kl_k1, kl_k2, kl_k3, kl_penalty
 from ppo_core.kl_losses import kl_loss
@@ -100,6 +102,7 @@ __all__ = [
     "group_centred",
     "group_relative",
     "hidden_logprobs",
+    "hidden_policy_loss",
     "implicit_reward",
     "kl_k1",
     "kl_k2",

@@ -12,9 +12,7 @@ from torch import Tensor
 from ppo_core import checks
 from ppo_core.entropies import counted_tokens, known_tokens
 from ppo_core.masking import counted
-
-# How many logits are held at a time, 32 MiB in float32: enough rows to make the products worth it.
-CHUNK_ELEMENTS = 2**23
+from ppo_core.unembedding import autocast_type, chunks, counted_states, unembedding, without_autocast
 
 
 class TokenStatistics(NamedTuple):
@@ -107,7 +105,7 @@ def hidden_logprobs(
         tokens.clamp(0, size - 1).reshape(-1, 1),
         counts.reshape(-1, 1),
         temperature,
-        _autocast_type(hidden),
+        autocast_type(hidden),
     )
     logprobs = torch.where(known, logprobs.reshape(tokens.shape), torch.nan)
     # The backward pass needs the entropies: the caller gets a copy, to be changed in place at will.
@@ -128,7 +126,7 @@ class _Statistics(torch.autograd.Function):
         temperature: float,
         half: torch.dtype | None,
     ) -> tuple[Tensor, Tensor]:
-        with _without_autocast(hidden):
+        with without_autocast(hidden):
             logprobs, entropies, *normalisers = _statistics(
                 hidden, weight, bias, tokens, counts, temperature, half
             )
@@ -167,7 +165,7 @@ class _Gradients(torch.autograd.Function):
         bias: Tensor | None,
         *per_token: Tensor,
     ) -> tuple[Tensor | None, ...]:
-        with _without_autocast(hidden):
+        with without_autocast(hidden):
             return _gradients(hidden, weight, bias, per_token, temperature, half, needed)
 
     @staticmethod
@@ -188,10 +186,10 @@ def _statistics(
     half: torch.dtype | None,
 ) -> list[Tensor]:
     """Return the log-probabilities and entropies, and the normalisers that the backward pass needs."""
-    weight, bias = _unembedding(hidden, weight, bias, temperature, half)
+    weight, bias = unembedding(hidden, weight, bias, temperature, half)
     found = []
-    for rows in _chunks(hidden, weight):
-        states = _states(hidden[rows], counts[rows], weight, temperature, half)
+    for rows in chunks(hidden, weight):
+        states = counted_states(hidden[rows], counts[rows], weight, temperature, half)
         found.append(_statistics_of(torch.nn.functional.linear(states, weight, bias), tokens[rows]))
     logprobs, entropies, peaks, log_totals = (torch.cat(parts) for parts in zip(*found, strict=True))
     return [
@@ -232,13 +230,13 @@ def _gradients(
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of hidden states, weight and bias, None where none is needed."""
     types = [None if x is None else x.dtype for x in (hidden, weight, bias)]
-    weight, bias = _unembedding(hidden, weight, bias, temperature, half)
+    weight, bias = unembedding(hidden, weight, bias, temperature, half)
     to_hidden = torch.empty_like(hidden) if needed[0] else None
     to_weight = torch.zeros_like(weight) if needed[1] else None
     to_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None
-    for rows in _chunks(hidden, weight):
+    for rows in chunks(hidden, weight):
         tokens, counts, *rest = (column[rows] for column in per_token)
-        states = _states(hidden[rows], counts, weight, temperature, half)
+        states = counted_states(hidden[rows], counts, weight, temperature, half)
         slopes = _slopes(torch.nn.functional.linear(states, weight, bias), tokens, counts, *rest)
         if to_hidden is not None:
             to_hidden[rows] = counted(torch.mm(slopes, weight), counts) / temperature
@@ -273,53 +271,3 @@ def slopes_of(logprobs: Tensor, entropies: Tensor, grad_logprobs: Tensor, grad_e
     # 0 times minus infinity is NaN: the logarithm of 0 is replaced.
     logprobs.masked_fill_(probs == 0, 0.0)
     return logprobs.add_(entropies).mul_(grad_entropies).add_(grad_logprobs).mul_(probs).neg_()
-
-
-def _chunks(hidden: Tensor, weight: Tensor) -> list[slice]:
-    """Divide the tokens so that the logits of each part stay within bounds; there is always a part."""
-    tokens = max(1, CHUNK_ELEMENTS // weight.shape[0])
-    return [slice(first, first + tokens) for first in range(0, max(1, hidden.shape[0]), tokens)]
-
-
-def _unembedding(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, temperature: float, half: torch.dtype | None
-) -> tuple[Tensor, Tensor | None]:
-    """Return the weight, and the bias over the temperature, in the type that is computed in."""
-    wide = torch.promote_types(torch.promote_types(hidden.dtype, weight.dtype), torch.float32)
-    if bias is None:
-        return _rounded(weight, half).to(wide), None
-    wide = torch.promote_types(wide, bias.dtype)
-    return _rounded(weight, half).to(wide), _rounded(bias, half).to(wide) / temperature
-
-
-def _states(
-    hidden: Tensor, counts: Tensor, weight: Tensor, temperature: float, half: torch.dtype | None
-) -> Tensor:
-    """Return hidden states over the temperature in the type of the weight, with 0 where nothing counts."""
-    return counted(_rounded(hidden, half).to(weight.dtype), counts) / temperature
-
-
-def _rounded(x: Tensor, half: torch.dtype | None) -> Tensor:
-    """Round to the type of autocast, where it is on."""
-    return x if half is None or x.dtype == torch.float64 else x.to(half)
-
-
-def _autocast_type(x: Tensor) -> torch.dtype | None:
-    """Return the type that autocast gives to matrix products, None where it is off."""
-    device = x.device.type
-    if _has_autocast(device) and torch.is_autocast_enabled(device):
-        return torch.get_autocast_dtype(device)
-    return None
-
-
-def _without_autocast(x: Tensor) -> torch.autocast:
-    """Turn autocast off for a while: it would round every product again."""
-    device = x.device.type
-    # On a device without autocast there is nothing to turn off.
-    return torch.autocast(device if _has_autocast(device) else "cpu", enabled=False)
-
-
-def _has_autocast(device: str) -> bool:
-    """Tell whether torch has autocast for the device; the meta device has none."""
-    # A graph of torch 2.6 cannot ask.
-    return device != "meta" and (torch.compiler.is_compiling() or torch.amp.is_autocast_available(device))

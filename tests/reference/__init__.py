@@ -91,6 +91,7 @@ from reference.logits import (
     token_logprobs,
 )
 from reference.objectives import (
+    hidden_policy_loss,
     ppo_objective,
 )
 from reference.packing import (

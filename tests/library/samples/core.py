@@ -39,7 +39,7 @@ class Sample:
     slope: str | None = (
         None  # the twin of the gradient per token, where the gradient is not that of the value
     )
-    rounds: bool = False  # whether autocast rounds the numbers first, as it does in a linear layer
+    rounds: tuple[str, ...] = ()  # the tensors that autocast rounds first, as it does in a linear layer
     part: int | None = None  # which of several results is looked at
     ranges: dict = field(default_factory=dict)  # from where to where a tensor is drawn; its subject's RANGES
 

@@ -4,6 +4,7 @@ from .core import Sample
 
 # Without a bias the number of rows of the weight is free, and no shape of it alone is wrong.
 _HIDDEN = ("hidden", "weight", "tokens", "bias")
+_LINEAR = ("hidden", "weight", "bias")
 # 2 is a token of the vocabulary here, so that some tokens are ignored.
 _OPTIONS = ({}, {"temperature": 0.7}, {"ignore_index": 2}, {"temperature": 2, "ignore_index": 2})
 
@@ -23,9 +24,9 @@ SAMPLES = [
         Sample(
             "hidden_logprobs",
             (*_HIDDEN, *mask),
-            ("hidden", "weight", "bias"),
+            _LINEAR,
             options,
-            rounds=True,
+            rounds=_LINEAR,
             part=part,
         )
         for part in (0, 1)
