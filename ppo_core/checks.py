@@ -343,13 +343,8 @@ def is_ordinary(*tensors: Tensor) -> bool:
     return (
         len({x.dtype for x in tensors}) == 1
         and all(type(x) in (Tensor, torch.nn.Parameter) and x.device.type != "meta" for x in tensors)
-        and (
-            torch.compiler.is_compiling()
-            or (
-                torch._C._functorch.peek_interpreter_stack() is None
-                and torch.autograd.forward_ad._current_level < 0
-            )
-        )
+        and torch._C._functorch.get_dynamic_layer_stack_depth() == 0
+        and torch.autograd.forward_ad._current_level < 0
     )
 
 

@@ -82,7 +82,7 @@ def _gradients(slopes: list[Tensor], mask: Tensor, grads: list[Tensor]) -> tuple
 
 def _totals_and_slopes(mask: Tensor, tensors: Sequence[Tensor], clip: Clip) -> tuple[Tensor, list[Tensor]]:
     """Return the sums of the four terms, and the slopes of the first, the second and the last in their tensors."""
-    slopes = [torch.empty(mask.shape, dtype=tensors[0].dtype) for _ in range(3)]
+    slopes = list(torch.empty(3, *mask.shape, dtype=tensors[0].dtype).unbind())
     totals = [_of_piece(*piece, clip=clip) for piece in pieces(mask, *tensors, *slopes)]
     return torch.stack(totals).sum(0), slopes
 

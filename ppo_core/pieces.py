@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ppo_core import checks
 
-# Elements of a piece: ten tensors of as many in float32 are 10 MiB. With fewer the cost of a call shows.
-PIECE = 2**18
+# Elements of a piece: ten tensors of as many in float32 are 20 MiB. With fewer the cost of a call shows.
+PIECE = 2**19
 
 
 def pieces(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
