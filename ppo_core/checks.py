@@ -341,3 +341,16 @@ def may_look(x: Tensor) -> bool:
     the result concerned into NaN.
     """
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def is_ordinary(*tensors: Tensor | None) -> bool:
+    """Say whether a fast path may run: eager mode, and tensors of plain data.
+
+    It writes into memory and takes its derivative in closed form, which compiled graphs, transforms such as
+    `torch.func.vmap` and tensors without data or of another kind cannot follow.
+    """
+    return not (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or torch.autograd.forward_ad._current_level >= 0
+    ) and all(x is None or (type(x) in (Tensor, torch.nn.Parameter) and not x.is_meta) for x in tensors)
