@@ -183,9 +183,7 @@ def logit_statistics(
     return TokenStatistics(torch.where(known, found.logprobs, torch.nan), found.entropies)
 
 
-def _statistics(
-    logits: Tensor, tokens: Tensor, counts: Tensor | None, temperature: float
-) -> TokenStatistics:
+def _statistics(logits: Tensor, tokens: Tensor, counts: Tensor | None, temperature: float) -> TokenStatistics:
     """Return both results by their definitions."""
     logprobs = _logprobs(logits, tokens, counts, temperature)
     return TokenStatistics(logprobs, _entropies(logits, counts, temperature))

@@ -206,10 +206,10 @@ def _gradients(
     to_weight = torch.zeros_like(weight) if needed[1] else None
     to_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None
     for rows in _chunks(hidden, weight):
-        tokens, counts, entropies, *upstream = (column[rows] for column in per_token)
+        tokens, counts, entropies, of_logprobs, of_entropies = (column[rows] for column in per_token)
         states = _states(hidden[rows], counts, weight, temperature, half)
         logits = torch.nn.functional.linear(states, weight, bias)
-        slopes = row_slopes(logits, tokens, entropies, *upstream, room=logits)
+        slopes = row_slopes(logits, tokens, entropies, of_logprobs, of_entropies, room=logits)
         # A bias may rule out all tokens, and what comes from above may be NaN.
         slopes.masked_fill_(~counts, 0.0)
         if to_hidden is not None:

@@ -86,6 +86,8 @@ class _Rows(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         logits, tokens, counts, entropies = ctx.saved_tensors
         given = [g for g in gradients if g is not None]
+        if not given:
+            return None, None, None, None, None, None
         if torch.is_grad_enabled() or not checks.is_ordinary(*given):
             # A gradient of the gradient will be taken, or several gradients are taken at once.
             with torch.enable_grad():
@@ -93,7 +95,9 @@ class _Rows(torch.autograd.Function):
             used = [x for x, g in zip(results, gradients, strict=True) if g is not None]
             (gradient,) = torch.autograd.grad(used, logits, given, create_graph=torch.is_grad_enabled())
             return gradient, None, None, None, None, None
-        columns = [None if g is None else counted(g, counts).reshape(-1, 1) for g in gradients]
+        of_logprobs, of_entropies = (
+            None if g is None else counted(g, counts).reshape(-1, 1) / ctx.temperature for g in gradients
+        )
         gradient = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
         by_rows = gradient.view(-1, logits.shape[-1])
         chosen = tokens.reshape(-1, 1)
@@ -102,8 +106,14 @@ class _Rows(torch.autograd.Function):
                 by_rows[rows] = 0.0
                 continue
             room = by_rows[rows] if logits.dtype == z.dtype else torch.empty_like(z)
-            upstream = (None if c is None else c[rows] / ctx.temperature for c in columns)
-            slopes = row_slopes(z, chosen[rows], entropies[rows], *upstream, room)
+            slopes = row_slopes(
+                z,
+                chosen[rows],
+                entropies[rows],
+                None if of_logprobs is None else of_logprobs[rows],
+                None if of_entropies is None else of_entropies[rows],
+                room,
+            )
             if logits.dtype != z.dtype:
                 by_rows[rows] = slopes
         return gradient, None, None, None, None, None
