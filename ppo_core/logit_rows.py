@@ -13,9 +13,9 @@ from torch import Tensor
 from ppo_core import checks
 from ppo_core.masking import counted
 
-# How many logits are taken at a time. In float32 the first is 1 MiB, the level-2 cache of a core: smaller pieces
-# pay for the calls, larger ones for the memory. Other devices need more work in each call.
-CPU_PIECE_ELEMENTS = 2**18
+# How many logits are taken at a time. In float32 the first is 2 MiB, the level-2 caches of two cores: smaller
+# pieces pay for the calls, larger ones for the memory. Other devices need more work in each call.
+CPU_PIECE_ELEMENTS = 2**19
 PIECE_ELEMENTS = 2**24
 # The exponential of this is 0 in every type, and 0 times it is 0, where 0 times minus infinity is NaN.
 LOWEST = -1000.0
@@ -64,7 +64,8 @@ class _Rows(torch.autograd.Function):
         with_entropies: bool,
     ) -> tuple[Tensor, Tensor]:
         chosen = tokens.reshape(-1, 1)
-        logprobs = torch.zeros_like(chosen, dtype=torch.promote_types(logits.dtype, torch.float32))
+        wide = torch.promote_types(logits.dtype, torch.float32)
+        logprobs = torch.zeros(chosen.shape, dtype=wide, device=logits.device)
         entropies = torch.zeros_like(logprobs)
         for rows, z in _pieces(logits, counts, temperature):
             if z is None:
@@ -77,8 +78,8 @@ class _Rows(torch.autograd.Function):
         ctx.temperature, ctx.definition = temperature, definition
         # What was not used, or has no effect on the loss, gets None for its gradient and costs nothing.
         ctx.set_materialize_grads(False)
-        # The backward pass needs the entropies: the caller gets a copy, to be changed in place at will.
-        results = (x.reshape(tokens.shape) for x in (logprobs, entropies.clone()))
+        # The backward pass needs the entropies, and no view may be changed in place: the caller gets copies.
+        results = (x.reshape(tokens.shape).clone() for x in (logprobs, entropies))
         logprobs, entropies = (counted(x, counts) for x in results)
         return logprobs, entropies
 
