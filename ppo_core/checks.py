@@ -353,4 +353,12 @@ def is_ordinary(*tensors: Tensor | None) -> bool:
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
         or torch.autograd.forward_ad._current_level >= 0
-    ) and all(x is None or (type(x) in (Tensor, torch.nn.Parameter) and not x.is_meta) for x in tensors)
+    ) and all(x is None or _is_plain_data(x) for x in tensors)
+
+
+def _is_plain_data(x: Tensor) -> bool:
+    """Say whether `x` has data of its own, and no transform has wrapped it."""
+    functions = torch._C._functorch
+    # The second kind is that of `is_grads_batched`.
+    wrapped = functions.is_functorch_wrapped_tensor(x) or functions.is_legacy_batchedtensor(x)
+    return type(x) in (Tensor, torch.nn.Parameter) and not x.is_meta and not wrapped

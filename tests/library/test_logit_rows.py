@@ -147,6 +147,7 @@ def test_several_gradients_at_once(call, monkeypatch, device):
 
 
 @EVERY
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_transforms_and_graphs_take_the_plain_definition(call, device, taken):
     logits, tokens = arguments((3,), device)
@@ -154,7 +155,8 @@ def test_transforms_and_graphs_take_the_plain_definition(call, device, taken):
     assert taken == [1]
     compiled = torch.compile(lambda *x: call(*x)[0], fullgraph=True, backend="aot_eager")
     close(compiled(logits, tokens).detach(), expected)
-    close(torch.func.vmap(lambda *x: call(*x)[0])(logits.detach(), tokens), expected)
+    many = torch.func.vmap(lambda x: call(x, tokens)[0])(logits.detach().expand(2, 3, 7))
+    close(many, expected.expand(2, 3))
     direction = torch.ones_like(logits)
     value, slope = torch.func.jvp(lambda x: call(x, tokens)[0], (logits.detach(),), (direction,))
     close([value, slope], [expected, torch.zeros_like(expected)])
