@@ -14,8 +14,9 @@ Read the files in this order:
 7. `returns`: how much better than expected each token was, with a critic; `groups`: the same without one;
    `whitening`: the scale of a batch.
 8. `values`: the loss of the critic.
-9. `entropies`: from logits to the log-probability of a token and the entropy of the policy; `hidden`: the same
-   from hidden states, without ever holding all logits; `sharded`: the same from a vocabulary in pieces.
+9. `entropies`: from logits to the log-probability of a token and the entropy of the policy; `logit_rows`: the
+   same fast, a few rows at a time; `hidden`: the same from hidden states, without ever holding all logits;
+   `sharded`: the same from a vocabulary in pieces.
 10. `aggregation`: one number from many tokens, with its denominator in the open; `distributed`: the same over
     many processes.
 11. `objectives`: all terms of PPO in one loss; `hidden_losses`: the policy's term alone, from hidden states in one
@@ -60,7 +61,7 @@ from ppo_core.diagnostics import (
 )
 from ppo_core.distributed import global_sum, undo_mean_over_ranks
 from ppo_core.distributions import full_kl
-from ppo_core.entropies import entropy, token_logprobs
+from ppo_core.entropies import entropy, logit_statistics, token_logprobs
 from ppo_core.groups import group_centred, group_relative, leave_one_out
 from ppo_core.hidden import hidden_logprobs
 from ppo_core.hidden_losses import hidden_policy_loss
@@ -111,6 +112,7 @@ __all__ = [
     "kl_penalty",
     "leave_one_out",
     "log_ratio",
+    "logit_statistics",
     "masked_mean",
     "masked_sum",
     "masked_weights",

@@ -117,6 +117,21 @@ def check_reduction(
         )
 
 
+def token_weights(
+    mask: Tensor,
+    dtype: torch.dtype,
+    *,
+    mode: str,
+    denominator: float | Tensor | None,
+    sequence_ids: Tensor | None,
+) -> Tensor:
+    """Return what `aggregate` multiplies the loss of each token by: its gradient."""
+    weights = mask.to(dtype)
+    if mode == "sequence_mean_token_mean":
+        weights = weights / sequence_lengths(mask, sequence_ids)
+    return weights / divisor(mask, dtype, mode, denominator, sequence_ids)
+
+
 def sequence_lengths(mask: Tensor, sequence_ids: Tensor | None) -> Tensor:
     """Return at each token the number of counted tokens of its sequence, 1 where there is none."""
     return at_each_token(sequence_totals(mask.long(), sequence_ids), sequence_ids, mask).clamp(min=1)

@@ -334,20 +334,6 @@ def process_group(group: ProcessGroup | None) -> None:
         )
 
 
-def is_ordinary(*tensors: Tensor) -> bool:
-    """Say whether the tensors are of one type and nothing is done with them but to compute, and to go back.
-
-    A subclass, a transformation of `torch.func` or a forward-mode derivative takes operations apart in its own
-    way: there only the plain definition of a function is sure to be understood. So it is on the meta device.
-    """
-    return (
-        len({x.dtype for x in tensors}) == 1
-        and all(type(x) in (Tensor, torch.nn.Parameter) and x.device.type != "meta" for x in tensors)
-        and torch._C._functorch.get_dynamic_layer_stack_depth() == 0
-        and torch.autograd.forward_ad._current_level < 0
-    )
-
-
 def may_look(x: Tensor) -> bool:
     """Say whether the data of `x` may be inspected: on the CPU, in eager mode.
 
@@ -355,3 +341,37 @@ def may_look(x: Tensor) -> bool:
     the result concerned into NaN.
     """
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def is_ordinary(*tensors: Tensor | None) -> bool:
+    """Say whether a fast path is understood: all that is done with the tensors is to compute, and to go back.
+
+    A subclass, the meta device, a transformation such as `torch.func.vmap` and a forward-mode derivative take
+    operations apart in a way of their own, which they know for the plain definitions alone.
+    """
+    return (
+        torch._C._functorch.get_dynamic_layer_stack_depth() == 0
+        and torch.autograd.forward_ad._current_level < 0
+        and all(x is None or _has_plain_data(x) for x in tensors)
+    )
+
+
+def is_eager(*tensors: Tensor | None) -> bool:
+    """Say whether the same holds outside a compiled graph, which plans its memory itself."""
+    return not torch.compiler.is_compiling() and is_ordinary(*tensors)
+
+
+def of_one_type(*tensors: Tensor) -> bool:
+    """Say whether all tensors hold numbers of one type: in place a result has no wider one."""
+    return len({x.dtype for x in tensors}) == 1
+
+
+def _has_plain_data(x: Tensor) -> bool:
+    """Say whether `x` has data of its own, and no transformation has wrapped it."""
+    if type(x) not in (Tensor, torch.nn.Parameter) or x.device.type == "meta":
+        return False
+    # A graph cannot ask; there the depth above is enough. The second kind is that of `is_grads_batched`.
+    functions = torch._C._functorch
+    return torch.compiler.is_compiling() or not (
+        functions.is_functorch_wrapped_tensor(x) or functions.is_legacy_batchedtensor(x)
+    )

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from ppo_core import checks
+from ppo_core.logit_rows import TokenStatistics, counted_logits, statistics_by_rows
 from ppo_core.masking import counted
 
 
@@ -64,9 +65,12 @@ def token_logprobs(
     counts = counted_tokens(tokens, mask, ignore_index)
     size = logits.shape[-1]
     known = known_tokens(tokens, size, counts)
-    logprobs = torch.log_softmax(counted_logits(logits, temperature, counts), -1)
-    picked = logprobs.gather(-1, tokens.clamp(0, size - 1).unsqueeze(-1)).squeeze(-1)
-    return torch.where(known, counted(picked, counts), torch.nan)
+    tokens = tokens.clamp(0, size - 1)
+    if checks.is_eager(logits, tokens, counts):
+        logprobs, _ = statistics_by_rows(logits, tokens, counts, temperature, _statistics, entropies=False)
+    else:
+        logprobs = _logprobs(logits, tokens, counts, temperature)
+    return torch.where(known, logprobs, torch.nan)
 
 
 def entropy(logits: Tensor, *, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
@@ -106,11 +110,98 @@ def entropy(logits: Tensor, *, temperature: float = 1.0, mask: Tensor | None = N
     """
     checks.logits_and_mask(logits, mask)
     checks.positive("temperature", temperature)
-    logprobs = torch.log_softmax(counted_logits(logits, temperature, mask), -1)
+    if not checks.is_eager(logits, mask):
+        return _entropies(logits, mask, temperature)
+    # The entropy does not rest on the token: any one will do.
+    tokens = torch.zeros(logits.shape[:-1], dtype=torch.int64, device=logits.device)
+    return statistics_by_rows(logits, tokens, mask, temperature, _statistics, entropies=True).entropies
+
+
+def logit_statistics(
+    logits: Tensor,
+    tokens: Tensor,
+    *,
+    temperature: float = 1.0,
+    ignore_index: int | None = None,
+    mask: Tensor | None = None,
+) -> TokenStatistics:
+    r"""Compute log-probability and entropy of each token in one pass over the logits.
+
+    $$\log \pi(a_t \mid s_t) = \frac{z_{t, a_t}}{\tau} - \log \sum_v e^{z_{t, v} / \tau}, \qquad
+    H_t = -\sum_v \pi(v \mid s_t) \log \pi(v \mid s_t)$$
+
+    The same as `token_logprobs` and `entropy`, with one reading of the logits forward, one backward, and one
+    gradient, where two calls have two to be added.
+
+    Args:
+        logits: Logits of the vocabulary at each place, $z$, shape [..., V].
+        tokens: The tokens, int64, shape [...], from 0 to V - 1.
+        temperature: What the logits are divided by, $\tau > 0$.
+        ignore_index: A number for tokens that do not count, often -100; it may also be a token of the
+            vocabulary. Without it no number is special.
+        mask: Bool, shape [...]. True: the token counts. Without it every token counts.
+
+    Returns:
+        `logprobs` and `entropies`, each of shape [...], in nats, float32 or wider; 0 on uncounted tokens. A
+        token whose logit is minus infinity has minus infinity; both are NaN where all logits are.
+
+    Raises:
+        TypeError: `logits` is not floating point, `tokens` is not int64, `mask` is not bool, or a
+            hyper-parameter is not a plain number.
+        ValueError: The shapes do not fit, `temperature` is not finite and above 0, `ignore_index` is not
+            an int, or a counted token is not in the vocabulary. The last is found on the CPU in eager
+            mode only; elsewhere its log-probability is NaN.
+
+    Gradient:
+        Into `logits`, from both results: with respect to $z_{t, v} / \tau$ it is 1 at the token less $\pi(v)$ for
+        the log-probability, and $-\pi(v) (\log \pi(v) + H)$ for the entropy; 0 on uncounted tokens whatever
+        they hold.
+
+    Source:
+        Definition; see `token_logprobs` and `entropy`.
+
+    Examples:
+        >>> import torch
+        >>> from ppo_core import logit_statistics
+        >>> logits = torch.tensor([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]).log()
+        >>> logprobs, entropies = logit_statistics(logits, torch.tensor([0, 1]))
+        >>> logprobs, entropies
+        (tensor([-0.6931, -0.6931]), tensor([1.0397, 0.6931]))
+    """
+    checks.logits_and_mask(logits, mask)
+    checks.token_ids("tokens", tokens)
+    checks.without_vocabulary("tokens", tokens, logits)
+    checks.positive("temperature", temperature)
+    counts = counted_tokens(tokens, mask, ignore_index)
+    size = logits.shape[-1]
+    known = known_tokens(tokens, size, counts)
+    tokens = tokens.clamp(0, size - 1)
+    if checks.is_eager(logits, tokens, counts):
+        found = statistics_by_rows(logits, tokens, counts, temperature, _statistics, entropies=True)
+    else:
+        found = _statistics(logits, tokens, counts, temperature)
+    return TokenStatistics(torch.where(known, found.logprobs, torch.nan), found.entropies)
+
+
+def _statistics(logits: Tensor, tokens: Tensor, counts: Tensor | None, temperature: float) -> TokenStatistics:
+    """Return both results by their definitions."""
+    logprobs = _logprobs(logits, tokens, counts, temperature)
+    return TokenStatistics(logprobs, _entropies(logits, counts, temperature))
+
+
+def _logprobs(logits: Tensor, tokens: Tensor, counts: Tensor | None, temperature: float) -> Tensor:
+    """Return the log-probabilities of tokens of the vocabulary by their definition."""
+    logprobs = torch.log_softmax(counted_logits(logits, temperature, counts), -1)
+    return counted(logprobs.gather(-1, tokens.unsqueeze(-1)).squeeze(-1), counts)
+
+
+def _entropies(logits: Tensor, counts: Tensor | None, temperature: float) -> Tensor:
+    """Return the entropies by their definition."""
+    logprobs = torch.log_softmax(counted_logits(logits, temperature, counts), -1)
     # 0 times minus infinity is NaN: the logarithm of 0 is replaced before it is multiplied. It need not stem
     # from a logit of minus infinity: the distance of two finite ones can overflow.
     finite = torch.where(logprobs == -torch.inf, 0.0, logprobs)
-    return counted(-(logprobs.exp() * finite).sum(-1), mask)
+    return counted(-(logprobs.exp() * finite).sum(-1), counts)
 
 
 def counted_tokens(tokens: Tensor, mask: Tensor | None, ignore_index: int | None) -> Tensor | None:
@@ -139,10 +230,3 @@ def known_tokens(tokens: Tensor, size: int, counts: Tensor | None) -> Tensor:
 def in_vocabulary(tokens: Tensor, size: int) -> Tensor:
     """Mark the tokens from 0 to `size` - 1."""
     return (tokens >= 0) & (tokens < size)
-
-
-def counted_logits(logits: Tensor, temperature: float, counts: Tensor | None) -> Tensor:
-    """Return the logits over the temperature, in float32 or wider, with 0 in the places that do not count."""
-    logits = counted(checks.wide(logits), None if counts is None else counts.unsqueeze(-1))
-    # Division by 1 changes no bit, and would hold a second copy of the largest tensor there is.
-    return logits if temperature == 1 else logits / temperature

@@ -4,22 +4,16 @@ The logits are the largest tensor of a training step: the hidden states times th
 Here they are made for a few tokens at a time, forward and again backward, and thrown away.
 """
 
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
 from ppo_core import checks
 from ppo_core.entropies import counted_tokens, known_tokens
+from ppo_core.logit_rows import TokenStatistics, row_slopes, row_statistics
 from ppo_core.masking import counted
 from ppo_core.unembedding import autocast_type, chunks, counted_states, unembedding, without_autocast
-
-
-class TokenStatistics(NamedTuple):
-    """What the policy says at each token: the log-probability of the token, and the entropy there."""
-
-    logprobs: Tensor
-    entropies: Tensor
 
 
 def hidden_logprobs(
@@ -38,8 +32,8 @@ def hidden_logprobs(
     H_t = -\sum_v \pi(v \mid s_t) \log \pi(v \mid s_t), \qquad z_t = W h_t + b$$
 
     The same as `token_logprobs` and `entropy` of `torch.nn.functional.linear(hidden, weight, bias)`, in the
-    memory of a few tokens' logits. What is kept for the backward pass, beside the arguments, is four numbers
-    per token; the logits are computed a second time there.
+    memory of a few tokens' logits. What is kept for the backward pass, beside the arguments, the entropy of
+    each token; the logits are computed a second time there.
 
     float16 and bfloat16 arguments are multiplied exactly and summed in float32, where a linear layer would round
     the logits to half precision; this needs a float32 copy of the weight for the time of the call. Under
@@ -127,10 +121,8 @@ class _Statistics(torch.autograd.Function):
         half: torch.dtype | None,
     ) -> tuple[Tensor, Tensor]:
         with without_autocast(hidden):
-            logprobs, entropies, *normalisers = _statistics(
-                hidden, weight, bias, tokens, counts, temperature, half
-            )
-        ctx.save_for_backward(hidden, weight, bias, tokens, counts, entropies, *normalisers)
+            logprobs, entropies = _statistics(hidden, weight, bias, tokens, counts, temperature, half)
+        ctx.save_for_backward(hidden, weight, bias, tokens, counts, entropies)
         ctx.temperature, ctx.half = temperature, half
         return logprobs, entropies
 
@@ -184,39 +176,16 @@ def _statistics(
     counts: Tensor,
     temperature: float,
     half: torch.dtype | None,
-) -> list[Tensor]:
-    """Return the log-probabilities and entropies, and the normalisers that the backward pass needs."""
+) -> tuple[Tensor, Tensor]:
+    """Return the log-probabilities and entropies."""
     weight, bias = unembedding(hidden, weight, bias, temperature, half)
     found = []
     for rows in chunks(hidden, weight):
         states = counted_states(hidden[rows], counts[rows], weight, temperature, half)
-        found.append(_statistics_of(torch.nn.functional.linear(states, weight, bias), tokens[rows]))
-    logprobs, entropies, peaks, log_totals = (torch.cat(parts) for parts in zip(*found, strict=True))
-    return [
-        counted(logprobs, counts),
-        counted(entropies, counts),
-        counted(peaks, counts),
-        # No token has any probability where nothing counts, so no logit gets a gradient there.
-        torch.where(counts, log_totals, torch.inf),
-    ]
-
-
-def _statistics_of(logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return log-probability, entropy, largest logit and the rest of the log-sum-exp of each row.
-
-    The log-sum-exp is kept in two parts: their sum would round away the digits of the second. The logits are
-    overwritten.
-    """
-    peaks = logits.amax(-1, keepdim=True)
-    distances = logits.sub_(peaks)
-    chosen = distances.gather(-1, tokens)
-    weights = distances.exp()
-    totals = weights.sum(-1, keepdim=True)
-    # 0 times minus infinity is NaN: the distance of a token without probability is replaced.
-    distances.masked_fill_(weights == 0, 0.0)
-    log_totals = totals.log()
-    entropies = log_totals - distances.mul_(weights).sum(-1, keepdim=True) / totals
-    return chosen - log_totals, entropies, peaks, log_totals
+        logits = torch.nn.functional.linear(states, weight, bias)
+        found.append(row_statistics(logits, tokens[rows], room=logits))
+    logprobs, entropies = (counted(torch.cat(parts), counts) for parts in zip(*found, strict=True))
+    return logprobs, entropies
 
 
 def _gradients(
@@ -235,9 +204,12 @@ def _gradients(
     to_weight = torch.zeros_like(weight) if needed[1] else None
     to_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None
     for rows in chunks(hidden, weight):
-        tokens, counts, *rest = (column[rows] for column in per_token)
+        tokens, counts, entropies, of_logprobs, of_entropies = (column[rows] for column in per_token)
         states = counted_states(hidden[rows], counts, weight, temperature, half)
-        slopes = _slopes(torch.nn.functional.linear(states, weight, bias), tokens, counts, *rest)
+        logits = torch.nn.functional.linear(states, weight, bias)
+        slopes = row_slopes(logits, tokens, entropies, of_logprobs, of_entropies, room=logits)
+        # A bias may rule out all tokens, and what comes from above may be NaN.
+        slopes.masked_fill_(~counts, 0.0)
         if to_hidden is not None:
             to_hidden[rows] = counted(torch.mm(slopes, weight), counts) / temperature
         if to_weight is not None:
@@ -246,28 +218,3 @@ def _gradients(
             to_bias += slopes.sum(0) / temperature
     gradients = (to_hidden, to_weight, to_bias)
     return tuple(None if x is None else x.to(dtype) for x, dtype in zip(gradients, types, strict=True))
-
-
-def _slopes(
-    logits: Tensor,
-    tokens: Tensor,
-    counts: Tensor,
-    entropies: Tensor,
-    peaks: Tensor,
-    log_totals: Tensor,
-    grad_logprobs: Tensor,
-    grad_entropies: Tensor,
-) -> Tensor:
-    """Return the gradient with respect to the logits over the temperature, which are overwritten."""
-    grad_logprobs, grad_entropies = counted(grad_logprobs, counts), counted(grad_entropies, counts)
-    logprobs = logits.sub_(peaks).sub_(log_totals)
-    slopes = slopes_of(logprobs, entropies, grad_logprobs, grad_entropies)
-    return slopes.scatter_add_(-1, tokens, grad_logprobs)
-
-
-def slopes_of(logprobs: Tensor, entropies: Tensor, grad_logprobs: Tensor, grad_entropies: Tensor) -> Tensor:
-    """Return the slopes in the logits without that of the token itself; the log-probabilities are overwritten."""
-    probs = logprobs.exp()
-    # 0 times minus infinity is NaN: the logarithm of 0 is replaced.
-    logprobs.masked_fill_(probs == 0, 0.0)
-    return logprobs.add_(entropies).mul_(grad_entropies).add_(grad_logprobs).mul_(probs).neg_()

@@ -7,13 +7,14 @@ once: three matrix products, where a backward pass would make the logits again i
 
 from collections.abc import Callable
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ppo_core import checks
-from ppo_core.aggregation import aggregate
+from ppo_core.aggregation import aggregate, check_reduction, token_weights
+from ppo_core.closed_form import clipped_losses_and_slopes
 from ppo_core.entropies import known_tokens
 from ppo_core.known_gradients import with_gradients
 from ppo_core.masking import counted
@@ -127,41 +128,27 @@ def hidden_policy_loss(
     each = {"tokens": tokens, "old_logprobs": old_logprobs, "advantages": advantages, "mask": mask}
     for name, x in each.items():
         checks.without_last(name, x, "hidden", hidden, last="the width")
-    checks.tokens_last("tokens", tokens)
-    checks.sequences(sequence_ids, "tokens", tokens)
+    check_reduction("tokens", mask, mode=mode, denominator=denominator, sequence_ids=sequence_ids)
     checks.positive("temperature", temperature)
     checks.clip_band(epsilon, epsilon_high)
     checks.dual_clip(dual_clip)
     size, width = weight.shape
     known = known_tokens(tokens, size, mask)
-
-    def reduced(losses: Tensor) -> Tensor:
-        return aggregate(losses, mask, mode=mode, denominator=denominator, sequence_ids=sequence_ids)
-
-    def losses_of(logprobs: Tensor, old: Tensor, advantages: Tensor, counts: Tensor) -> Tensor:
-        return policy_loss(
-            logprobs,
-            old,
-            advantages,
-            epsilon=epsilon,
-            epsilon_high=epsilon_high,
-            dual_clip=dual_clip,
-            mask=counts,
-        )
-
+    reduction: dict[str, Any] = {"mode": mode, "denominator": denominator, "sequence_ids": sequence_ids}
+    clip: dict[str, Any] = {"epsilon": epsilon, "epsilon_high": epsilon_high, "dual_clip": dual_clip}
     arguments = (hidden.reshape(tokens.numel(), width), weight, bias)
     needed = [torch.is_grad_enabled() and x is not None and x.requires_grad for x in arguments]
     numbers = [x for x in (*arguments, old_logprobs, advantages) if x is not None]
     wide = reduce(torch.promote_types, [x.dtype for x in numbers], torch.float32)
     half = autocast_type(hidden)
     with torch.no_grad(), without_autocast(hidden):
-        # What `aggregate` multiplies each loss by: it is linear, so its slope is the same everywhere.
-        shares = _slope(reduced, torch.zeros_like(mask, dtype=wide))
-        data = [x.reshape(-1, 1) for x in (old_logprobs, advantages, mask, shares, known)]
+        shares = token_weights(mask, wide, **reduction)
+        data = [x.reshape(-1, 1) for x in (old_logprobs.to(wide), advantages.to(wide), mask, shares, known)]
 
         def slopes_of(logprobs: Tensor, rows: slice) -> Tensor:
             old, gains, counts, share, sure = (x[rows] for x in data)
-            return counted(_slope(lambda x: (share * losses_of(x, old, gains, counts)).sum(), logprobs), sure)
+            _, slopes = clipped_losses_and_slopes(logprobs.to(wide), old, gains, counts, **clip)
+            return counted((share * slopes).to(logprobs.dtype), sure)
 
         logprobs, gradients = _logprobs_and_gradients(
             *arguments,
@@ -173,7 +160,8 @@ def hidden_policy_loss(
             slopes_of,
         )
         logprobs = torch.where(known, logprobs.reshape(tokens.shape), torch.nan)
-        loss = reduced(losses_of(logprobs, old_logprobs, advantages, mask))
+        losses = policy_loss(logprobs, old_logprobs, advantages, mask=mask, **clip)
+        loss = aggregate(losses, mask, **reduction)
     if any(needed):
         loss = with_gradients(loss, arguments, gradients, twice=TWICE)
     return HiddenPolicy(loss, logprobs)
@@ -230,14 +218,3 @@ def _exponentials(logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
     chosen = distances.gather(-1, tokens)
     totals = distances.exp_().sum(-1, keepdim=True)
     return chosen - totals.log(), totals
-
-
-def _slope(call: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return the gradient of the number that `call` makes of `x`."""
-    # A compiled graph takes torch.func alone, and that takes no hooks on saved tensors.
-    if torch.compiler.is_compiling():
-        gradient: Tensor = torch.func.grad(call)(x)
-        return gradient
-    with torch.enable_grad():
-        x = x.detach().requires_grad_()
-        return torch.autograd.grad(call(x), x)[0]

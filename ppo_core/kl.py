@@ -25,9 +25,10 @@ from ppo_core.ratios import log_ratio
 
 # Below this |d| the series is as good as float64; above it expm1(d) - d loses at most two digits.
 SERIES_RADIUS = 0.1
-# d^2/2! + ... + d^10/10!: the first term left out, d^11/11!, is below a part in 10^16 of the sum. For float32 it is
-# enough to leave out d^7/7!, a part in 10^8.
-SERIES_DEGREE, SINGLE_DEGREE = 10, 6
+# d^2/2! + ... + d^10/10!: the first term left out, d^11/11!, is below a part in 10^16 of the sum.
+SERIES_DEGREE = 10
+# d^7/7! is below a part in 10^8 of it, which is enough for float32.
+SINGLE_DEGREE = 6
 
 
 def kl_k1(logprobs: Tensor, ref_logprobs: Tensor, *, mask: Tensor | None = None) -> Tensor:

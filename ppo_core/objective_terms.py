@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ppo_core import checks
 from ppo_core.closed_form import clipped_losses_and_slopes
 from ppo_core.masking import all_bits, keep_
 from ppo_core.pieces import pieces
@@ -56,7 +57,8 @@ class _Terms(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         mask, *tensors = ctx.saved_tensors
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or not checks.is_ordinary(*grads):
+            # A gradient of the gradient will be taken, or several gradients are taken at once.
             gradients = _by_definition(ctx.definition, tensors, ctx.needs_input_grad[4:], grads)
         else:
             # The slopes become the gradients in their place, because new memory costs more than the arithmetic.
@@ -126,10 +128,11 @@ def _by_definition(
     needed: Sequence[bool],
     grads: tuple[Tensor, ...],
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients that autograd finds, with a history of their own."""
+    """Return the gradients that autograd finds, with a history of their own where one is wanted."""
+    again = torch.is_grad_enabled()
     wanted = [x for x, needs in zip(tensors, needed, strict=True) if needs]
-    found = torch.autograd.grad(
-        definition(*tensors), wanted, grads, create_graph=True, materialize_grads=True
-    )
+    with torch.enable_grad():
+        terms = definition(*tensors)
+    found = torch.autograd.grad(terms, wanted, grads, create_graph=again, materialize_grads=True)
     of_wanted = iter(found)
     return tuple(next(of_wanted) if needs else None for needs in needed)

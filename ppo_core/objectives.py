@@ -152,7 +152,8 @@ def ppo_objective(
             for x in per_token
         )
 
-    if mode != "sequence_mean_token_mean" and checks.may_look(logprobs) and checks.is_ordinary(*tensors):
+    alike = mode != "sequence_mean_token_mean" and checks.of_one_type(*tensors)
+    if alike and checks.may_look(logprobs) and checks.is_ordinary(*tensors):
         by = divisor(mask, logprobs.dtype, mode=mode, denominator=denominator, sequence_ids=sequence_ids)
         policy, value, entropy, kl = terms_in_pieces(terms, tensors, mask, by, clip)
     else:

@@ -83,7 +83,8 @@ def policy_loss(
         checks.positive("log_bound", log_bound)
     checks.clip_band(epsilon, epsilon_high)
     checks.dual_clip(dual_clip)
-    if checks.is_ordinary(logprobs, old_logprobs, advantages):
+    tensors = (logprobs, old_logprobs, advantages)
+    if checks.of_one_type(*tensors) and checks.is_ordinary(*tensors):
         losses, slopes = clipped_losses_and_slopes(
             logprobs,
             old_logprobs,

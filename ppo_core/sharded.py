@@ -11,8 +11,8 @@ from torch.distributed import ProcessGroup
 
 from ppo_core import checks
 from ppo_core.distributed import over_ranks
-from ppo_core.entropies import counted_logits, counted_tokens, in_vocabulary
-from ppo_core.hidden import TokenStatistics, slopes_of
+from ppo_core.entropies import counted_tokens, in_vocabulary
+from ppo_core.logit_rows import TokenStatistics, counted_logits, slopes_of
 from ppo_core.masking import counted
 
 
@@ -168,7 +168,8 @@ class _Gradient(torch.autograd.Function):
             counted(x, counts).unsqueeze(-1) for x in (grad_logprobs, grad_entropies, entropies, log_totals)
         )
         logprobs = counted_logits(logits, temperature, counts) - counted(peaks, counts).unsqueeze(-1)
-        slopes = slopes_of(logprobs.sub_(log_totals), entropies, of_logprobs, of_entropies)
+        room = torch.empty_like(logprobs)
+        slopes = slopes_of(logprobs.sub_(log_totals), entropies, of_logprobs, of_entropies, room)
         size = logits.shape[-1]
         if size:
             here = counted(of_logprobs, in_vocabulary(places, size).unsqueeze(-1))

@@ -30,9 +30,9 @@ _ROUNDING = "by then the steps are rounding errors"
 # Changes that change no result, each with the reason.
 EQUIVALENT = {
     "ppo_core.values.value_loss: return factor * (counted(values, mask) - counted(returns.detach(), mask)) ** 2 -> return factor * (counted(returns.detach(), mask) - counted(values, mask)) ** 2": _SQUARE,
-    "ppo_core.entropies.entropy: finite = torch.where(logprobs == -torch.inf, 0.0, logprobs) -> finite = torch.where(logprobs == -torch.inf, 1.0, logprobs)": _TIMES_ZERO,
-    "ppo_core.entropies.entropy: finite = torch.where(logprobs == -torch.inf, 0.0, logprobs) -> finite = torch.where(logprobs == -torch.inf, -1.0, logprobs)": _TIMES_ZERO,
-    "ppo_core.entropies.counted_logits: return logits if temperature == 1 else logits / temperature -> return logits if temperature == 0 else logits / temperature": (
+    "ppo_core.entropies._entropies: finite = torch.where(logprobs == -torch.inf, 0.0, logprobs) -> finite = torch.where(logprobs == -torch.inf, 1.0, logprobs)": _TIMES_ZERO,
+    "ppo_core.entropies._entropies: finite = torch.where(logprobs == -torch.inf, 0.0, logprobs) -> finite = torch.where(logprobs == -torch.inf, -1.0, logprobs)": _TIMES_ZERO,
+    "ppo_core.logit_rows.counted_logits: return logits if temperature == 1 else logits / temperature -> return logits if temperature == 0 else logits / temperature": (
         "division by 1 changes no bit"
     ),
     "lab.bandit.exact_policy_gradient: logits = probs.detach().log().requires_grad_() -> logits = probs.log().requires_grad_()": (
@@ -114,19 +114,10 @@ EQUIVALENT = {
     "ppo_core.hidden._Statistics.backward: gradients = _Gradients.apply(ctx.temperature, ctx.half, ctx.needs_input_grad[:3], *ctx.saved_tensors, grad_logprobs, grad_entropies) -> gradients = _Gradients.apply(ctx.temperature, ctx.half, ctx.needs_input_grad[:4], *ctx.saved_tensors, grad_logprobs, grad_entropies)": _THREE_READ,
     "ppo_core.hidden._Statistics.backward: gradients = _Gradients.apply(ctx.temperature, ctx.half, ctx.needs_input_grad[:3], *ctx.saved_tensors, grad_logprobs, grad_entropies) -> gradients = _Gradients.apply(ctx.temperature, ctx.half, ctx.needs_input_grad[:6], *ctx.saved_tensors, grad_logprobs, grad_entropies)": _THREE_READ,
     "ppo_core.unembedding.chunks: return [slice(first, first + tokens) for first in range(0, max(1, hidden.shape[0]), tokens)] -> return [slice(first, first + tokens) for first in range(0, max(2, hidden.shape[0]), tokens)]": _EMPTY_PART,
-    "ppo_core.hidden._slopes: return slopes.scatter_add_(-1, tokens, grad_logprobs) -> return slopes.scatter_add_(1, tokens, grad_logprobs)": _TWO_DIMENSIONS,
     "ppo_core.hidden._gradients: to_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None -> to_bias = torch.zeros_like(bias) if bias is not None or needed[2] else None": _DROPPED,
-    "ppo_core.hidden._statistics_of: peaks = logits.amax(-1, keepdim=True) -> peaks = logits.amax(1, keepdim=True)": _TWO_DIMENSIONS,
-    "ppo_core.hidden._statistics_of: distances.masked_fill_(weights == 0, 0.0) -> distances.masked_fill_(weights == 0, -1.0)": _TIMES_ZERO,
-    "ppo_core.hidden._statistics_of: entropies = log_totals - distances.mul_(weights).sum(-1, keepdim=True) / totals -> entropies = log_totals - distances.mul_(weights).sum(1, keepdim=True) / totals": _TWO_DIMENSIONS,
     "ppo_core.unembedding.unembedding: wide = torch.promote_types(torch.promote_types(hidden.dtype, weight.dtype), torch.float32) -> wide = torch.promote_types(torch.promote_types(weight.dtype, hidden.dtype), torch.float32)": _EITHER_ORDER,
-    "ppo_core.hidden._statistics_of: chosen = distances.gather(-1, tokens) -> chosen = distances.gather(1, tokens)": _TWO_DIMENSIONS,
     "ppo_core.unembedding.unembedding: wide = torch.promote_types(wide, bias.dtype) -> wide = torch.promote_types(bias.dtype, wide)": _EITHER_ORDER,
-    "ppo_core.hidden._statistics_of: totals = weights.sum(-1, keepdim=True) -> totals = weights.sum(1, keepdim=True)": _TWO_DIMENSIONS,
-    "ppo_core.hidden._statistics_of: distances.masked_fill_(weights == 0, 0.0) -> distances.masked_fill_(weights == 0, 1.0)": _TIMES_ZERO,
-    "ppo_core.hidden.slopes_of: logprobs.masked_fill_(probs == 0, 0.0) -> logprobs.masked_fill_(probs == 0, 1.0)": _TIMES_ZERO,
     "ppo_core.unembedding.unembedding: wide = torch.promote_types(torch.promote_types(hidden.dtype, weight.dtype), torch.float32) -> wide = torch.promote_types(torch.float32, torch.promote_types(hidden.dtype, weight.dtype))": _EITHER_ORDER,
-    "ppo_core.hidden.slopes_of: logprobs.masked_fill_(probs == 0, 0.0) -> logprobs.masked_fill_(probs == 0, -1.0)": _TIMES_ZERO,
     "ppo_core.hidden_losses._exponentials: distances = logits.sub_(logits.amax(-1, keepdim=True)) -> distances = logits.sub_(logits.amax(1, keepdim=True))": _TWO_DIMENSIONS,
     "ppo_core.hidden_losses._exponentials: chosen = distances.gather(-1, tokens) -> chosen = distances.gather(1, tokens)": _TWO_DIMENSIONS,
     "ppo_core.hidden_losses._exponentials: totals = distances.exp_().sum(-1, keepdim=True) -> totals = distances.exp_().sum(1, keepdim=True)": _TWO_DIMENSIONS,
@@ -134,8 +125,6 @@ EQUIVALENT = {
     "ppo_core.hidden_losses._logprobs_and_gradients: logits.add_(bias).masked_fill_(~counts[rows], 0.0) -> logits.add_(bias).masked_fill_(~counts[rows], 1.0)": _FINITE_ROW,
     "ppo_core.hidden_losses._logprobs_and_gradients: logits.add_(bias).masked_fill_(~counts[rows], 0.0) -> logits.add_(bias).masked_fill_(~counts[rows], -1.0)": _FINITE_ROW,
     "ppo_core.hidden_losses._logprobs_and_gradients: logits.mul_(-slope / totals).scatter_add_(-1, tokens[rows], slope) -> logits.mul_(-slope / totals).scatter_add_(1, tokens[rows], slope)": _TWO_DIMENSIONS,
-    "ppo_core.hidden_losses._slope: x = x.detach().requires_grad_() -> x = x.requires_grad_()": _NO_HISTORY,
-    "ppo_core.hidden_losses._slope: return torch.autograd.grad(call(x), x)[0] -> return torch.autograd.grad(call(x), x)[-1]": _ONE_GRADIENT,
     "ppo_core.sharded._sums: distances.masked_fill_(weights == 0, 0.0) -> distances.masked_fill_(weights == 0, 1.0)": _TIMES_ZERO,
     "ppo_core.sharded._sums: distances.masked_fill_(weights == 0, 0.0) -> distances.masked_fill_(weights == 0, -1.0)": _TIMES_ZERO,
     "ppo_core.recurrence.backward_recurrence: behind = torch.zeros_like(x[0]) -> behind = torch.zeros_like(x[1])": _ONE_SHAPE,

@@ -316,7 +316,8 @@ class Sub(torch.Tensor):
 def test_what_is_ordinary():
     x = torch.zeros(2)
     assert checks.is_ordinary(x, torch.nn.Parameter(x), torch.ones(3))
-    assert not checks.is_ordinary(x, x.double())
+    assert checks.is_ordinary(x, None, x.double(), x.bool())
+    assert checks.of_one_type(x, x + 1) and not checks.of_one_type(x, x.double())
     assert not checks.is_ordinary(x.as_subclass(Sub))
     assert not checks.is_ordinary(x.to("meta"))
     inside = []

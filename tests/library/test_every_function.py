@@ -270,7 +270,8 @@ def test_compiles_into_one_graph(sample, device):
     tensors = tensors_of(sample, (2, 3), device)
     expected = run(sample, tensors)
     compiled = torch.compile(lambda arguments: sample(arguments), fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(run(sample, tensors, compiled), expected, rtol=1e-15, atol=0)
+    # Compiled it is the plain definition, in eager mode it may be a fast path, which adds up in another order.
+    torch.testing.assert_close(run(sample, tensors, compiled), expected, rtol=1e-15, atol=1e-15)
 
 
 def test_a_compiled_function_takes_other_hyper_parameters():

@@ -87,6 +87,7 @@ from reference.lab_reweighting import (
 from reference.logits import (
     entropy,
     hidden_logprobs,
+    logit_statistics,
     sharded_logprobs,
     token_logprobs,
 )

@@ -16,6 +16,14 @@ def entropy(logits, *, temperature=1.0, mask=None):
     return each_place(lambda z: entropy_of(softmax(z, temperature)), mask, logits)
 
 
+def logit_statistics(logits, tokens, *, temperature=1.0, ignore_index=None, mask=None):
+    def undecided(z, token):
+        return 0.0 if token == ignore_index else entropy_of(softmax(z, temperature))
+
+    options = {"temperature": temperature, "ignore_index": ignore_index, "mask": mask}
+    return token_logprobs(logits, tokens, **options), each_place(undecided, mask, logits, tokens)
+
+
 def hidden_logprobs(hidden, weight, tokens, bias=None, *, temperature=1.0, ignore_index=None, mask=None):
     bias = bias or [0.0] * len(weight)
 

@@ -21,6 +21,12 @@ SAMPLES = [
         for options in _OPTIONS[:2]
     ),
     *(
+        Sample("logit_statistics", ("logits", "tokens", *mask), ("logits",), options, part=part)
+        for part in (0, 1)
+        for mask in ((), ("mask",))
+        for options in (_OPTIONS[0], _OPTIONS[3])
+    ),
+    *(
         Sample(
             "hidden_logprobs",
             (*_HIDDEN, *mask),
