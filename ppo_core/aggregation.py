@@ -181,7 +181,7 @@ def batch_count(mask: Tensor, *, mode: str, sequence_ids: Tensor | None = None) 
     if mode == "constant":
         raise ValueError('mode "constant" counts nothing: its denominator is your choice')
     checks.sequences(sequence_ids, "mask", mask)
-    return _count(mask, mode, sequence_ids)
+    return _count(mask, mode, sequence_ids).long()
 
 
 def _count(mask: Tensor, mode: str, sequence_ids: Tensor | None) -> Tensor:

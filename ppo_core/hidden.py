@@ -15,6 +15,9 @@ from ppo_core.logit_rows import TokenStatistics, row_slopes, row_statistics
 from ppo_core.masking import counted
 from ppo_core.unembedding import autocast_type, chunks, counted_states, unembedding, without_autocast
 
+# How many logits are held at a time, 32 MiB in float32: enough rows to make the products worth it.
+CHUNK_ELEMENTS = 2**23
+
 
 def hidden_logprobs(
     hidden: Tensor,
@@ -180,7 +183,7 @@ def _statistics(
     """Return the log-probabilities and entropies."""
     weight, bias = unembedding(hidden, weight, bias, temperature, half)
     found = []
-    for rows in chunks(hidden, weight):
+    for rows in chunks(hidden, weight, CHUNK_ELEMENTS):
         states = counted_states(hidden[rows], counts[rows], weight, temperature, half)
         logits = torch.nn.functional.linear(states, weight, bias)
         found.append(row_statistics(logits, tokens[rows], room=logits))
@@ -203,7 +206,7 @@ def _gradients(
     to_hidden = torch.empty_like(hidden) if needed[0] else None
     to_weight = torch.zeros_like(weight) if needed[1] else None
     to_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None
-    for rows in chunks(hidden, weight):
+    for rows in chunks(hidden, weight, CHUNK_ELEMENTS):
         tokens, counts, entropies, of_logprobs, of_entropies = (column[rows] for column in per_token)
         states = counted_states(hidden[rows], counts, weight, temperature, half)
         logits = torch.nn.functional.linear(states, weight, bias)

@@ -27,8 +27,9 @@ def counted(x: Tensor, mask: Tensor | None) -> Tensor:
 
 def number_counted(mask: Tensor) -> Tensor:
     """Count what the mask does not leave out."""
-    # In eager mode the sum would hold the whole mask as int64; in a graph it is the faster of the two.
-    return mask.sum() if torch.compiler.is_compiling() else mask.count_nonzero()
+    # In eager mode a sum would hold the whole mask as integers. In a graph it does not, and one of int32 is twice as
+    # fast as one of int64; a batch of two billion tokens would be needed to pass its largest number.
+    return mask.sum(dtype=torch.int32) if torch.compiler.is_compiling() else mask.count_nonzero()
 
 
 class _Counted(torch.autograd.Function):

@@ -8,13 +8,10 @@ from torch import Tensor
 
 from ppo_core.masking import counted
 
-# How many logits are held at a time, 32 MiB in float32: enough rows to make the products worth it.
-CHUNK_ELEMENTS = 2**23
 
-
-def chunks(hidden: Tensor, weight: Tensor) -> list[slice]:
-    """Divide the tokens so that the logits of each part stay within bounds; there is always a part."""
-    tokens = max(1, CHUNK_ELEMENTS // weight.shape[0])
+def chunks(hidden: Tensor, weight: Tensor, elements: int) -> list[slice]:
+    """Divide the tokens so that each part has at most so many logits, or one token; there is always a part."""
+    tokens = max(1, elements // weight.shape[0])
     return [slice(first, first + tokens) for first in range(0, max(1, hidden.shape[0]), tokens)]
 
 

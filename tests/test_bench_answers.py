@@ -98,20 +98,6 @@ def test_a_wrong_peer_stops_the_run(monkeypatch, capsys, factor):
         assert "Nothing is timed" in said
 
 
-def test_what_ppo_core_lacks_is_left_out(monkeypatch, capsys):
-    lacking = dataclasses.replace(OPERATIONS["policy"], needs="no_such_loss")
-    monkeypatch.setitem(bench.OPERATIONS, "policy", lacking)
-    monkeypatch.setattr(
-        bench, "cases", lambda rounds: [goals.Case("policy", (4, 6), {"ours": 1, "verl": 1}, True)]
-    )
-    monkeypatch.setattr(bench, "run", lambda *arguments: 0)
-
-    assert bench.agree("python") and bench.measure("python", 1, 0.0) == []
-    assert (
-        "clipped policy loss, token mean is left out: ppo_core has no no_such_loss" in capsys.readouterr().out
-    )
-
-
 def test_a_measurement_has_time_and_memory():
     found = measure.measure("logprobs", (2, 8, 64), "ours", seconds=1e-9)
 

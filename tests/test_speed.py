@@ -108,16 +108,7 @@ MEMORIES = [
 
 
 def rows(cases: list) -> list:
-    return [
-        pytest.param(
-            *case,
-            id=case[0],
-            marks=pytest.mark.skipif(
-                OPERATIONS[case[0]].waits, reason=f"ppo_core has no {OPERATIONS[case[0]].needs}"
-            ),
-        )
-        for case in cases
-    ]
+    return [pytest.param(*case, id=case[0]) for case in cases]
 
 
 def bound(operation: str, kind: str, beside: str) -> float:

@@ -16,9 +16,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tqdm import tqdm
+
 from benchmarks.losses import page
 from benchmarks.losses.goals import cases
-from benchmarks.losses.operations import OPERATIONS
 from benchmarks.losses.verdict import faults
 
 ROOT = Path(__file__).parent.parent.parent
@@ -53,9 +54,6 @@ def main() -> int:
 def agree(python: str) -> bool:
     """Compare the answers of all sides with ours, a process for each."""
     sides = dict.fromkeys(side for case in cases(1) for side in case.rounds if side not in ("ours", "floor"))
-    for operation in OPERATIONS.values():
-        if operation.waits:
-            print(f"{operation.title} is left out: ppo_core has no {operation.needs}")
     good = True
     for side in sides:
         print(f"Comparing the answers of {side} ...", flush=True)
@@ -65,23 +63,23 @@ def agree(python: str) -> bool:
 
 def measure(python: str, rounds: int, seconds: float) -> list[dict]:
     """All measurements, a process for each. In each round all sides of a case run one after the other."""
+    planned = [
+        (number, case, side)
+        for number in range(rounds)
+        for case in cases(rounds)
+        for side, count in case.rounds.items()
+        if number < count
+    ]
     found = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "measurement.json"
-        for number in range(rounds):
-            for case in cases(rounds):
-                if OPERATIONS[case.operation].waits:
-                    continue
-                size = "x".join(map(str, case.size))
-                sides = [side for side, count in case.rounds.items() if number < count]
-                if sides:
-                    print(f"Round {number + 1}: {case.operation}, {size} ...", flush=True)
-                for side in sides:
-                    limit = str(seconds if case.timed else 0)
-                    if run(python, "measure", str(file), case.operation, size, side, limit):
-                        raise SystemExit(f"{case.operation}, {size}, {side} could not be measured")
-                    where = {"operation": case.operation, "size": case.size, "side": side, "round": number}
-                    found.append(where | json.loads(file.read_text(encoding="utf-8")))
+        # The bar is for a terminal: elsewhere every step would be a line.
+        for number, case, side in tqdm(planned, unit="process", disable=None):
+            size, limit = "x".join(map(str, case.size)), str(seconds if case.timed else 0)
+            if run(python, "measure", str(file), case.operation, size, side, limit):
+                raise SystemExit(f"{case.operation}, {size}, {side} could not be measured")
+            where = {"operation": case.operation, "size": case.size, "side": side, "round": number}
+            found.append(where | json.loads(file.read_text(encoding="utf-8")))
     return found
 
 

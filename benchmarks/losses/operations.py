@@ -17,8 +17,7 @@ class Operation:
     """What is measured: the inputs, those of them that get a gradient, and who computes it.
 
     A side is a function that imports what it needs and returns the function that is timed. That one takes the
-    inputs by name and returns its results by name. `small` is a size for the first, untimed call. `needs` is the
-    function of ppo_core without which nothing is measured.
+    inputs by name and returns its results by name. `small` is a size for the first, untimed call.
     """
 
     title: str
@@ -26,11 +25,6 @@ class Operation:
     slopes: tuple[str, ...]
     small: Size
     sides: Mapping[str, Callable[[], Side]]
-    needs: str = ""
-
-    @property
-    def waits(self) -> bool:
-        return bool(self.needs) and not hasattr(ppo_core, self.needs)
 
 
 def run(side: Side, x: Tensors, slopes: tuple[str, ...]) -> tuple[Tensors, Tensors]:
@@ -124,7 +118,6 @@ OPERATIONS = {
             "verl": sides.verl_logprobs_and_entropies,
             "floor": sides.LOGITS_FLOOR,
         },
-        needs="logit_statistics",
     ),
     "hidden": Operation(
         "hidden states to policy loss",
@@ -137,6 +130,5 @@ OPERATIONS = {
             "Liger": sides.hidden_by(sides.liger_hidden),
             "floor": lambda: sides.products,
         },
-        needs="hidden_policy_loss",
     ),
 }

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-import ppo_core.unembedding
+import ppo_core.hidden
 import reference
 from ppo_core import entropy, hidden_logprobs, token_logprobs
 
@@ -19,7 +19,7 @@ COMPILED = pytest.mark.filterwarnings("ignore:.*should not be instantiated:Depre
 @pytest.fixture(params=[1, 2, 5, 6, 100])
 def chunk(request, monkeypatch):
     """How many tokens are taken at a time, with the vocabulary of `arguments`, 7 tokens."""
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 7 * request.param + 6)
+    monkeypatch.setattr(ppo_core.hidden, "CHUNK_ELEMENTS", 7 * request.param + 6)
     return request.param
 
 
@@ -149,14 +149,14 @@ def test_both_gradients_are_the_numerical_ones(bias, chunk, device):
 def test_how_the_tokens_are_divided_changes_nothing(chunk, monkeypatch, device):
     inputs = arguments((6,), device)
     found = values_and_gradients(hidden_logprobs, inputs)
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 1)
+    monkeypatch.setattr(ppo_core.hidden, "CHUNK_ELEMENTS", 1)
     close(found, values_and_gradients(hidden_logprobs, inputs), 1e-14)
 
 
 def test_a_vocabulary_larger_than_a_chunk_is_taken_a_token_at_a_time(monkeypatch, device):
     inputs = arguments((5,), device, vocabulary=40, width=1)
     expected = values_and_gradients(plain, inputs)
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 3)
+    monkeypatch.setattr(ppo_core.hidden, "CHUNK_ELEMENTS", 3)
     with Sizes() as sizes:
         close(values_and_gradients(hidden_logprobs, inputs), expected)
     assert max(sizes.found) == 40
@@ -364,7 +364,7 @@ def test_without_a_width_the_bias_is_all_there_is(device):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_the_logits_are_never_all_held(dtype, monkeypatch, device):
     tokens, vocabulary, width = 600, 500, 8
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 10_000)
+    monkeypatch.setattr(ppo_core.hidden, "CHUNK_ELEMENTS", 10_000)
     inputs = arguments((20, 30), device, dtype, vocabulary=vocabulary, width=width)
     with Sizes() as sizes:
         values_and_gradients(hidden_logprobs, inputs, temperature=0.5)
@@ -423,7 +423,7 @@ def test_in_half_precision_the_error_is_that_of_float32(dtype, device):
 
 def test_the_gradient_of_the_weight_is_summed_in_float32(monkeypatch, device):
     # Each token adds 1/2 to the first row. Summed in bfloat16 it would stay at 128 = 128 + 1/2.
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 2)
+    monkeypatch.setattr(ppo_core.hidden, "CHUNK_ELEMENTS", 2)
     hidden = torch.ones(512, 1, dtype=torch.bfloat16, device=device)
     weight = torch.zeros(2, 1, dtype=torch.bfloat16, device=device, requires_grad=True)
     tokens = torch.zeros(512, dtype=torch.int64, device=device)
@@ -502,7 +502,7 @@ def test_strided_hidden_states(chunk, device):
 
 @COMPILED
 def test_compiles_into_one_graph_with_both_gradients(monkeypatch, device):
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 4 * 7)
+    monkeypatch.setattr(ppo_core.hidden, "CHUNK_ELEMENTS", 4 * 7)
     inputs = arguments((2, 3), device)
     mask = torch.tensor([[True, False, True], [True, True, True]], device=device)
     compiled = torch.compile(hidden_logprobs, fullgraph=True, backend="aot_eager")
@@ -528,7 +528,7 @@ def test_compiled_it_takes_other_temperatures(device):
 @COMPILED
 @pytest.mark.parametrize("dynamic", [None, pytest.param(True, marks=pytest.mark.slow)])
 def test_compiled_it_takes_other_sizes(dynamic, monkeypatch, device):
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 20)
+    monkeypatch.setattr(ppo_core.hidden, "CHUNK_ELEMENTS", 20)
     compiled = torch.compile(hidden_logprobs, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     for tokens, vocabulary in ((2, 7), (3, 8)):
         inputs = arguments((tokens,), device, vocabulary=vocabulary)

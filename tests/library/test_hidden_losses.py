@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-import ppo_core.unembedding
+import ppo_core.hidden_losses
 import reference
 from ppo_core import hidden_logprobs, hidden_policy_loss
 
@@ -19,7 +19,7 @@ MEAN = {"epsilon": 0.2, "mode": "token_mean"}
 @pytest.fixture(params=[1, 2, 5, 100])
 def chunk(request, monkeypatch):
     """How many tokens are taken at a time, with the vocabulary of `batch`, 7 tokens."""
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 7 * request.param + 6)
+    monkeypatch.setattr(ppo_core.hidden_losses, "CHUNK_ELEMENTS", 7 * request.param + 6)
     return request.param
 
 

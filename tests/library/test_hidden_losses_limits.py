@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-import ppo_core.unembedding
+import ppo_core.hidden_losses
 from ppo_core import hidden_policy_loss
 
 from .hidden_batches import LEAVES, batch, close, plain, values_and_gradients
@@ -20,7 +20,7 @@ COMPILED = pytest.mark.filterwarnings("ignore:.*should not be instantiated:Depre
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_the_logits_are_never_all_held(dtype, monkeypatch, device):
     tokens, vocabulary = 600, 500
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 10_000)
+    monkeypatch.setattr(ppo_core.hidden_losses, "CHUNK_ELEMENTS", 10_000)
     inputs = batch((20, 30), device, dtype, vocabulary=vocabulary, width=8)
     with Sizes() as sizes:
         values_and_gradients(inputs, **MEAN)
@@ -92,7 +92,7 @@ def two_tokens(dtype, device, places=512):
 
 def test_the_gradient_of_the_weight_is_summed_in_float32(monkeypatch, device):
     # Each token adds 1/2 to the first row. Summed in bfloat16 it would stay at 128 = 128 + 1/2.
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 2)
+    monkeypatch.setattr(ppo_core.hidden_losses, "CHUNK_ELEMENTS", 2)
     inputs = two_tokens(torch.bfloat16, device)
     hidden_policy_loss(**inputs, epsilon=0.2, mode="constant", denominator=1).loss.backward()
     assert inputs["weight"].grad.tolist() == [[256], [-256]]
@@ -169,7 +169,7 @@ def compiled(**options):
 
 @COMPILED
 def test_compiles_into_one_graph(monkeypatch, device):
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 4 * 7)
+    monkeypatch.setattr(ppo_core.hidden_losses, "CHUNK_ELEMENTS", 4 * 7)
     inputs = batch(device=device)
     options = {**MEAN, "temperature": 0.7, "dual_clip": 1.5}
     close(
@@ -181,7 +181,7 @@ def test_compiles_into_one_graph(monkeypatch, device):
 @COMPILED
 @pytest.mark.parametrize("dynamic", [None, pytest.param(True, marks=pytest.mark.slow)])
 def test_compiled_it_takes_other_sizes(dynamic, monkeypatch, device):
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 20)
+    monkeypatch.setattr(ppo_core.hidden_losses, "CHUNK_ELEMENTS", 20)
     call = compiled(dynamic=dynamic)
     for tokens, vocabulary in ((2, 7), (3, 8)):
         inputs = batch((tokens,), device, vocabulary=vocabulary)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-import ppo_core.unembedding
+import ppo_core.hidden
 from ppo_core import entropy, hidden_logprobs, masked_mean, ratio, token_logprobs
 
 INF = math.inf
@@ -88,7 +88,7 @@ def test_verl_5349_a_vocabulary_that_no_tile_divides(size, device):
 
 @pytest.mark.parametrize("tokens_at_a_time", [1, 2, 3, 4])
 def test_verl_5349_a_number_of_tokens_that_no_chunk_divides(tokens_at_a_time, monkeypatch, device):
-    monkeypatch.setattr(ppo_core.unembedding, "CHUNK_ELEMENTS", 1025 * tokens_at_a_time)
+    monkeypatch.setattr(ppo_core.hidden, "CHUNK_ELEMENTS", 1025 * tokens_at_a_time)
     hidden, weight = torch.full((3, 1), -5.0, device=device), torch.full((1025, 1), 10.0, device=device)
     found = hidden_logprobs(hidden, weight, torch.tensor([0, 511, 1024], device=device))
     assert found.logprobs.tolist() == pytest.approx([-6.932448] * 3, abs=1e-6)
