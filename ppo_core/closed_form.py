@@ -22,13 +22,14 @@ def clipped_losses_and_slopes(
     epsilon_high: float | None,
     dual_clip: float | None,
     log_bound: float | None = None,
+    out: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the losses of `policy_loss` and their slopes in `logprobs`, all in one type, without a history.
 
-    Each step overwrites the one before where it can: on the CPU new memory costs more than the arithmetic.
+    Without `log_bound` the slopes are written into `out` where it is given. Each step overwrites the one before where it can: on the CPU new memory costs more than the arithmetic.
     """
     with torch.no_grad():
-        log_rho = logprobs - old_logprobs
+        log_rho = torch.sub(logprobs, old_logprobs, out=out)
         rho = log_rho if log_bound is None else log_rho.clamp(-log_bound, log_bound)
         free = None if log_bound is None else log_rho.eq_(rho)
         rho = rho.exp_()

@@ -115,12 +115,12 @@ def _clipped(
     # The ratio of what does not count is 1, which no side of the clip changes.
     rho = counted(log_ratio(logprobs, old_logprobs), mask).exp_()
     advantages = counted(advantages, mask)
-    # No comparison with NaN holds, which would hide it: what is cut to 0 is 0, but NaN stays.
-    unknown = rho.clamp(0, 0).add_(advantages.clamp(0, 0)).sum()
-    good, bad = advantages.clone().gt_(0), advantages.lt_(0)
-    upper = good.mul_(rho.clone().gt_(ceiling)).sum()
+    # No comparison with NaN holds, which would hide it: a sum is NaN if one of its terms is, and 0 when cut to 0.
+    unknown = (rho.clamp(max=1).sum() + advantages.sum()).clamp(0, 0)
+    upper = rho.clone().gt_(ceiling).mul_(advantages.clone().gt_(0)).sum()
+    bad = advantages.lt_(0)
     dual = 0 if dual_clip is None else rho.clone().gt_(dual_clip).mul_(bad).sum()
-    lower = bad.mul_(rho.lt_(floor)).sum()
+    lower = rho.lt_(floor).mul_(bad).sum()
     return torch.stack([upper + unknown, lower + unknown, dual + unknown])
 
 

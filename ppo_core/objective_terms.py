@@ -105,21 +105,14 @@ def _of_piece(
     clip: Clip,
 ) -> Tensor:
     """Return the sums of the four terms over a piece; write the slopes of three of them into the last tensors."""
-    losses, slopes = clipped_losses_and_slopes(logprobs, old_logprobs, advantages, mask, **clip)
-    of_policy.copy_(slopes)
+    losses, _ = clipped_losses_and_slopes(logprobs, old_logprobs, advantages, mask, **clip, out=of_policy)
+    policy = losses.sum()
     bits = all_bits(mask, logprobs.dtype)
     keep_(torch.sub(values, returns, out=errors), bits)
     keep_(torch.sub(logprobs, ref_logprobs, out=drifts), bits)
-    # The slopes have been copied: their place is free.
-    free = slopes
-    return torch.stack(
-        [
-            losses.sum(),
-            torch.square(errors, out=free).sum() / 2,
-            keep_(free.copy_(entropies), bits).sum(),
-            torch.square(drifts, out=free).sum() / 2,
-        ]
-    )
+    # The losses are summed: their place is free.
+    value, kl = (torch.square(x, out=losses).sum() / 2 for x in (errors, drifts))
+    return torch.stack([policy, value, keep_(losses.copy_(entropies), bits).sum(), kl])
 
 
 def _by_definition(

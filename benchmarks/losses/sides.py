@@ -155,7 +155,7 @@ def ours_objective() -> Side:
             "loss": terms.loss,
             **{name: getattr(terms, name).detach() for name in TERMS},
             "clip fraction": fractions.upper + fractions.lower,
-            "k3": ppo_core.approximate_kl(x["logprobs"], x["old_logprobs"], x["mask"]),
+            "k1": ppo_core.masked_mean(ppo_core.log_ratio(x["old_logprobs"], x["logprobs"]), x["mask"]),
         }
 
     return side
@@ -188,7 +188,6 @@ def verl_objective() -> Side:
             "loss": loss,
             **{name: term.detach() for name, term in zip(TERMS, terms, strict=True)},
             "clip fraction": clip_fraction,
-            # Another estimator than ours, of the same divergence: it is not compared.
             "k1": k1.detach(),
         }
 
