@@ -213,9 +213,12 @@ _OPERATORS = {
     ast.Or: (ast.And,),
 }
 _OPPOSITES = {"min": "max", "amin": "amax", "minimum": "maximum", "any": "all"}
+# In place there are no operators.
+_OPPOSITES |= {"add_": "sub_", "mul_": "div_", "gt_": "lt_", "eq_": "ne_", "addcmul_": "addcdiv_"}
 _OPPOSITES |= {there: here for here, there in _OPPOSITES.items()}
 # Functions of one tensor whose absence is a mutant.
 _DROPPED = ("abs", "cumsum", "detach", "exp", "expm1", "flip", "log", "log_softmax", "softmax")
+_DROPPED += ("exp_", "neg", "neg_", "reciprocal", "sign", "square")
 
 
 def _variants(node: ast.expr) -> Iterator[ast.expr]:
@@ -249,7 +252,7 @@ def _calls(node: ast.Call) -> Iterator[ast.expr]:
         else:
             other = ast.Name(_OPPOSITES[name], ast.Load())
         yield _at(node, ast.Call(_at(node, other), node.args, node.keywords))
-    if name == "clamp":
+    if name in ("clamp", "clamp_"):
         yield from _clamps(node)
         return
     if name in _DROPPED:
@@ -263,18 +266,26 @@ def _calls(node: ast.Call) -> Iterator[ast.expr]:
 
 
 def _clamps(node: ast.Call) -> Iterator[ast.expr]:
-    """x.clamp(low, high), x.clamp(min=low), x.clamp(max=high): each bound dropped, and bounds exchanged."""
-    yield node.func.value
-    names = [*("min", "max")[: len(node.args)], *(keyword.arg for keyword in node.keywords)]
-    bounds = [*node.args, *(keyword.value for keyword in node.keywords)]
+    """x.clamp(low, high), x.clamp(min=low), x.clamp(max=high): each bound dropped, and bounds exchanged.
+
+    torch.clamp(x, ...) is the same.
+    """
+    function, arguments = node.func, node.args
+    if _is_torch(function.value):
+        x, *arguments = arguments
+        function = _at(node, ast.Attribute(x, function.attr, ast.Load()))
+    yield function.value
+    keywords = [keyword for keyword in node.keywords if keyword.arg != "out"]
+    names = [*("min", "max")[: len(arguments)], *(keyword.arg for keyword in keywords)]
+    bounds = [*arguments, *(keyword.value for keyword in keywords)]
     if len(bounds) == 1:
         (bound,), (name,) = bounds, names
-        yield _at(node, ast.Call(node.func, [], [ast.keyword(_OPPOSITES[name], bound)]))
+        yield _at(node, ast.Call(function, [], [ast.keyword(_OPPOSITES[name], bound)]))
         return
     for name, bound in zip(names, bounds, strict=True):
-        yield _at(node, ast.Call(node.func, [], [ast.keyword(name, bound)]))
+        yield _at(node, ast.Call(function, [], [ast.keyword(name, bound)]))
     exchanged = [ast.keyword(name, bound) for name, bound in zip(names, bounds[::-1], strict=True)]
-    yield _at(node, ast.Call(node.func, [], exchanged))
+    yield _at(node, ast.Call(function, [], exchanged))
 
 
 def _is_torch(node: ast.expr) -> bool:
