@@ -39,7 +39,19 @@ class Unreadable(Exception):
         self.token = token
 
 
-_SIGNS = {"+": "+", "-": "-", "−": "-", "*": "*", "×": "*", "·": "*", "/": "/", "÷": "/", "^": "^", "_": "_", "%": "%"}
+_SIGNS = {
+    "+": "+",
+    "-": "-",
+    "−": "-",
+    "*": "*",
+    "×": "*",
+    "·": "*",
+    "/": "/",
+    "÷": "/",
+    "^": "^",
+    "_": "_",
+    "%": "%",
+}
 _SIGNS |= {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%"}
 _RELATIONS = {"=", "≈", r"\approx", r"\simeq", r"\cong", r"\doteq", r"\equiv"}
 _FUNCTIONS = {"log", "ln", "exp", "sqrt", "min", "max", "frac", "tfrac", "dfrac"}
@@ -97,7 +109,9 @@ def tokens(text: str, formulas: list[Span], filled: Mapping[int, str]) -> tuple[
     return builder.whole(len(text)), builder.numbers
 
 
-def _lex(pattern: re.Pattern, text: str, start: int, end: int, filled: Mapping[int, str] | None) -> Iterator[Token]:
+def _lex(
+    pattern: re.Pattern, text: str, start: int, end: int, filled: Mapping[int, str] | None
+) -> Iterator[Token]:
     """The tokens of a stretch of prose; an opening or closing bracket is a token too."""
     for match in pattern.finditer(text, start, end):
         if match["placeholder"] and filled is not None:
@@ -317,7 +331,9 @@ class _Reader:
         token = self.take()
         if token.kind == "group" and token.text == "{":
             return self.inside(token)
-        if token.kind == "number" and len(token.text) == 1:  # TeX raises no more than one character without braces
+        if (
+            token.kind == "number" and len(token.text) == 1
+        ):  # TeX raises no more than one character without braces
             return float(token.text)
         raise self.stuck(1)
 

@@ -15,7 +15,14 @@ from build_tools.arithmetic import Side, Token, Unreadable, plain_number, read_s
 from build_tools.digits import shown, verify
 from build_tools.errors import EXTERNAL, Fault
 from build_tools.model import Bank, Document, Item, Prose, Value
-from build_tools.prose import LINK, placeholders, replacements, values_by_name, without_code, without_placeholders
+from build_tools.prose import (
+    LINK,
+    placeholders,
+    replacements,
+    values_by_name,
+    without_code,
+    without_placeholders,
+)
 from build_tools.tex import find_math
 
 LONE = 3  # a number of so many digits or more is a quantity
@@ -197,8 +204,14 @@ class _Judge:
                 read.append((side, read_side(side)))
             except Unreadable as stop:
                 at = stop.token.offset if stop.token else side[0].offset
-                what = f'"{self.written(list(side))}"' if stop.token else f'the end of "{self.written(list(side))}"'
-                self.report(at, "unread-equation", f"{what} cannot be read as arithmetic ({stop}); {_WHAT_TO_DO}")
+                what = (
+                    f'"{self.written(list(side))}"'
+                    if stop.token
+                    else f'the end of "{self.written(list(side))}"'
+                )
+                self.report(
+                    at, "unread-equation", f"{what} cannot be read as arithmetic ({stop}); {_WHAT_TO_DO}"
+                )
                 return
         for (left_tokens, left), (right_tokens, right) in pairwise(read):
             if hint := _difference(left, right):

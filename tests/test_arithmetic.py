@@ -134,7 +134,8 @@ def test_placeholders_are_read_as_they_are_printed_and_nobody_typed_them():
 
 def test_letters_and_unknown_commands_are_symbols_and_functions_are_not():
     kinds = {
-        text: side(text)[0].symbolic for text in (r"$\rho$", "$x$", r"$(1 + \epsilon)$", r"$(1 = 1)$", "$(1)$", r"$\log$")
+        text: side(text)[0].symbolic
+        for text in (r"$\rho$", "$x$", r"$(1 + \epsilon)$", r"$(1 = 1)$", "$(1)$", r"$\log$")
     }
 
     assert [text for text, symbolic in kinds.items() if not symbolic] == ["$(1)$", r"$\log$"]
@@ -152,7 +153,9 @@ def test_all_numbers_are_found_wherever_they_stand():
     st.text(st.sampled_from("0123456789.,+-*/^_%()[]{}$=&;|<>\\ \nelogxy×−≈'`\"#²"), max_size=120)
     | st.text(max_size=120)
     | st.lists(
-        st.sampled_from(["1", "0.25", "(", ")", "{", "}", r"\frac", r"\log ", "^", "e^", "-", "×", r"\times ", "$", ","]),
+        st.sampled_from(
+            ["1", "0.25", "(", ")", "{", "}", r"\frac", r"\log ", "^", "e^", "-", "×", r"\times ", "$", ","]
+        ),
         max_size=60,
     ).map("".join)
 )

@@ -21,7 +21,16 @@ def value(name, text, printed):
 
 
 VALUES = {"cap": value("cap", "a * b", "2.4"), "root": value("root", "t / a", "8.3e-10")}
-PRINTED = {"a": "1.2", "b": "2", "bad": "-3", "third": "0.33", "t": "1e-9", "l": "0.9, -0.1", "cap": "2.4", "root": "8.3e-10"}
+PRINTED = {
+    "a": "1.2",
+    "b": "2",
+    "bad": "-3",
+    "third": "0.33",
+    "t": "1e-9",
+    "l": "0.9, -0.1",
+    "cap": "2.4",
+    "root": "8.3e-10",
+}
 
 
 def report(text: str, *, sources: bool = False) -> Report:
@@ -101,7 +110,10 @@ def test_what_is_no_quantity_may_be_typed(text):
     ("text", "expected"),
     [
         ("The slope is 0.25 here.", [("typed-number", "0.25 here.")]),
-        ("After 1000 steps, 1,000 steps.", [("typed-number", "1000 steps, 1,000 steps."), ("typed-number", "1,000 steps.")]),
+        (
+            "After 1000 steps, 1,000 steps.",
+            [("typed-number", "1000 steps, 1,000 steps."), ("typed-number", "1,000 steps.")],
+        ),
         (r"$x < 0.25$ and $x_{100}$", [("typed-number", "0.25$ and $x_{100}$"), ("typed-number", "100}$")]),
         (r"$\epsilon = 0.2$", [("typed-number", "0.2$")]),
         (r"$k = 3$", [("typed-number", "3$")]),
@@ -199,8 +211,16 @@ def planted(project, kind, body, front="", block="topics: [a]"):
 @pytest.mark.parametrize(
     ("kind", "body", "more"),
     [
-        ("exercise", "### Question\nWhat?\n### Hint\n{=x}\n### Solution\n{==y}; NUMBER\n", {"front": "level: 2\n"}),
-        ("exercise", "### Question\nWhat?\n### Hint\n{==y}, NUMBER\n### Solution\n{=y}\n", {"front": "level: 2\n"}),
+        (
+            "exercise",
+            "### Question\nWhat?\n### Hint\n{=x}\n### Solution\n{==y}; NUMBER\n",
+            {"front": "level: 2\n"},
+        ),
+        (
+            "exercise",
+            "### Question\nWhat?\n### Hint\n{==y}, NUMBER\n### Solution\n{=y}\n",
+            {"front": "level: 2\n"},
+        ),
         ("why", "### Question\nWhy?\n### Answer\n{==y}.\n\nNUMBER\n", {}),
         ("edge-case", "### Question\nWhy?\n### Answer\n{==y}\n### Trap\n*NUMBER*\n", {}),
         ("recall", "### Front\n{=x}\n### Back\n{=y}: NUMBER\n", {}),
@@ -218,7 +238,10 @@ def test_a_planted_number_is_found_at_its_place(project, kind, body, more, numbe
     (fault,) = result.faults
     wrong = {"1.0986": "1.0986", "$y = 7$": "7$", "2 × 1.0986 = 2.1973": "2.1973"}[number]
     before = text[: text.index(wrong)]
-    assert (fault.place.line, fault.place.column) == (before.count("\n") + 1, len(before) - before.rfind("\n"))
+    assert (fault.place.line, fault.place.column) == (
+        before.count("\n") + 1,
+        len(before) - before.rfind("\n"),
+    )
     assert result.equations.faults == (fault,)
 
 
@@ -228,7 +251,11 @@ def test_without_the_planted_number_all_is_well(project):
 
     assert result.faults == ()
     counts = result.counts()
-    assert (counts["equations generated"], counts["equations typed and true"], counts["equations refused"]) == (1, 2, 0)
+    assert (
+        counts["equations generated"],
+        counts["equations typed and true"],
+        counts["equations refused"],
+    ) == (1, 2, 0)
 
 
 def test_a_claim_may_be_false_on_purpose_but_its_numbers_are_not_typed(project):
@@ -259,7 +286,9 @@ def test_a_changed_digit_in_this_project_s_typed_equations_is_noticed(config, pr
     written = r"${=ceiling} \times {=A} = {=clipped}$"
     assert source.count(written) == 1
     (at,) = [line for line, text in enumerate(source.split("\n"), 1) if written in text]
-    item = next(i for d in check(config).bank.documents for i in d.items if i.place.path.endswith("level-2.md"))
+    item = next(
+        i for d in check(config).bank.documents for i in d.items if i.place.path.endswith("level-2.md")
+    )
     section = next(s for s in item.sections if written in s.prose.text)
     printed = {g.name: g.printed for g in item.given} | {v.name: v.printed for v in item.values}
     values = {v.name: v for v in item.values}
@@ -273,8 +302,44 @@ def test_a_changed_digit_in_this_project_s_typed_equations_is_noticed(config, pr
 @given(
     st.lists(
         st.sampled_from(
-            ["1", "0.25", "1000", "=", " ", "\n", "(", ")", "{", "}", r"\frac", r"\log ", "^", "_", "e^", "-", "×", r"\times "]
-            + ["$", "$$", ",", "&", r"\\", "x", "word", "`", "[", "](", "https://a.b/c", "{=a}", "{==cap}", "{=l}", "#", "%"]
+            [
+                "1",
+                "0.25",
+                "1000",
+                "=",
+                " ",
+                "\n",
+                "(",
+                ")",
+                "{",
+                "}",
+                r"\frac",
+                r"\log ",
+                "^",
+                "_",
+                "e^",
+                "-",
+                "×",
+                r"\times ",
+            ]
+            + [
+                "$",
+                "$$",
+                ",",
+                "&",
+                r"\\",
+                "x",
+                "word",
+                "`",
+                "[",
+                "](",
+                "https://a.b/c",
+                "{=a}",
+                "{==cap}",
+                "{=l}",
+                "#",
+                "%",
+            ]
         ),
         max_size=60,
     ).map("".join)
@@ -285,7 +350,10 @@ def test_any_text_gives_faults_in_it_and_never_takes_long(text):
     known = {"a", "cap", "l"}
     from build_tools.prose import placeholders
 
-    if any(each.name not in known or each.equation and each.name != "cap" for each in placeholders(Prose(text, "a.md", 1))):
+    if any(
+        each.name not in known or each.equation and each.name != "cap"
+        for each in placeholders(Prose(text, "a.md", 1))
+    ):
         return
     found = report(text)
 
