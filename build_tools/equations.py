@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from build_tools.arithmetic import Side, Token, Unreadable, plain_number, read_side, tokens
+from build_tools.arithmetic import Side, Unreadable, plain_number, read_side
 from build_tools.digits import shown, verify
 from build_tools.errors import EXTERNAL, Fault
 from build_tools.model import Bank, Document, Item, Prose, Value
@@ -24,6 +24,7 @@ from build_tools.prose import (
     without_placeholders,
 )
 from build_tools.tex import find_math
+from build_tools.tokens import Token, tokens
 
 LONE = 3  # a number of so many digits or more is a quantity
 _WHAT_TO_DO = "write {=name} or {==name}, or arithmetic that is true"
@@ -35,8 +36,8 @@ _YEAR = re.compile(r"(?<![\w.-])(?:19|20)\d\d(?![\w-]|\.\d)")
 _ARXIV = re.compile(r"\barXiv:\d{4}\.\d{4,5}\b")
 _LIST_ITEM = re.compile(r"^[ \t]*[-*+] .*$", re.MULTILINE)
 # What is no running text: the marks of lists, headings, lists of attributes, bare addresses.
-_MARKS = re.compile(r"^([ \t>]*)(?:[-*+]|\d+[.)])(?=[ \t])", re.MULTILINE)
-_NO_TEXT = re.compile(r"^#{1,6}[ \t].*$|\{:?\s*[#.][^{}\n]*\}|https?://[^\s)>\]]+", re.MULTILINE)
+_MARKS = re.compile(r"^([ \t>]*)(?:[-*+]|\d{1,2}[.)])(?=[ \t])", re.MULTILINE)
+_NO_TEXT = re.compile(r"^#{1,6}[ \t].*$|\{:?\s*[#.][A-Za-z][^{}\n]*\}|https?://[^\s)>\]]+", re.MULTILINE)
 
 
 class Report(NamedTuple):
@@ -181,45 +182,48 @@ class _Judge:
             self.equation(sides, numeric, typed)
             numeric = []
         for side in sides:
-            if side in numeric and plain_number(side) is not None:
-                for number in _typed(side):
-                    if number.text not in ("0", "1"):
-                        self.typed_number(number, "a number is typed where a symbol gets its value")
+            self.beside_a_symbol(side, side in numeric)
+
+    def beside_a_symbol(self, side: Tokens, is_number: bool) -> None:
+        """A side that is compared with no other number: its own numbers may be 0, 1 and the coefficients of a formula."""
+        flat = list(_flat(side))
+        formula = not is_number or any(not token.typed for token in flat)
+        for number in _typed(side):
+            if number.offset in self.settled:
                 continue
-            coefficients = any(not token.typed for token in _flat(side)) or side not in numeric
-            for number in _typed(side):
-                whole = re.fullmatch(r"\d{1,2}", number.text) and coefficients
-                if number.offset not in self.settled and not whole:
-                    self.typed_number(number, "a number is typed in an equation that cannot be checked")
+            if is_number and plain_number(side) is not None:
+                if number.text not in ("0", "1"):
+                    self.typed_number(number, "a number is typed where a symbol gets its value")
+            elif not formula or not re.fullmatch(r"\d{1,2}", number.text):
+                self.typed_number(number, "a number is typed in an equation that cannot be checked")
+        if is_number and formula and not any(token.kind == "comma" for token in flat):
+            self.read(side)
 
     def equation(self, sides: list[Tokens], numeric: list[Tokens], typed: list[bool]) -> None:
         """Several sides are numbers: each must be what the one before it comes to."""
         for side in numeric:
             self.settled.update(number.offset for number in _typed(side))
-        places = [place for place, side in enumerate(sides) if side in numeric]
-        written = self.written([token for side in sides for token in side])
-        read: list[tuple[Tokens, Side]] = []
-        for side in numeric:
-            try:
-                read.append((side, read_side(side)))
-            except Unreadable as stop:
-                at = stop.token.offset if stop.token else side[0].offset
-                what = (
-                    f'"{self.written(list(side))}"'
-                    if stop.token
-                    else f'the end of "{self.written(list(side))}"'
-                )
-                self.report(
-                    at, "unread-equation", f"{what} cannot be read as arithmetic ({stop}); {_WHAT_TO_DO}"
-                )
-                return
+        read = [(side, number) for side in numeric if (number := self.read(side))]
+        if len(read) < len(numeric):
+            return
         for (left_tokens, left), (right_tokens, right) in pairwise(read):
             if hint := _difference(left, right):
                 at = left_tokens if left.printed and not right.printed else right_tokens
+                written = self.written([token for side in sides for token in side])
                 message = f'"{written}" is false: {hint}; correct it, or write {{==name}}'
                 self.report(at[0].offset, "false-equation", message)
                 return
+        places = [place for place, side in enumerate(sides) if side in numeric]
         self.true += sum(any(typed[one:other]) for one, other in pairwise(places))
+
+    def read(self, side: Tokens) -> Side | None:
+        try:
+            return read_side(side)
+        except Unreadable as stop:
+            at = stop.token.offset if stop.token else side[0].offset
+            message = f'"{self.written(list(side))}" cannot be read as arithmetic: {stop}; {_WHAT_TO_DO}'
+            self.report(at, "unread-equation", message)
+            return None
 
     def typed_number(self, number: Token, reason: str) -> None:
         if number.offset not in self.settled:

@@ -1,4 +1,4 @@
-"""From prose to tokens, and from the tokens of one side to a number. The expected numbers are worked by hand or by `math`."""
+"""From the tokens of one side to its number. The expected numbers are worked by hand or by `math`."""
 
 import math
 import time
@@ -7,18 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from build_tools.arithmetic import DEEPEST, Token, Unreadable, plain_number, read_side, tokens
-from build_tools.tex import find_math
-
-
-def read(text: str, filled: dict[int, str] | None = None) -> tuple[Token, list[Token]]:
-    return tokens(text, find_math(text), filled or {})
-
-
-def side(text: str) -> tuple[Token, ...]:
-    """The tokens of a text that is one formula, or one side in running text."""
-    parts = read(text)[0].parts
-    return parts[0].parts if parts and parts[0].text == "$" else parts
+from build_tools.arithmetic import DEEPEST, Unreadable, plain_number, read_side
+from test_tokens import read, side
 
 
 @pytest.mark.parametrize(
@@ -70,35 +60,35 @@ def test_arithmetic(text, number):
 @pytest.mark.parametrize(
     ("text", "at", "reason"),
     [
-        ("2 3", 2, "this is not read"),
+        ("2 3", 2, "is not read"),
         ("2 +", None, "a number or a bracket is missing"),
-        ("1.2.3", 0, "this is not read"),
-        ("(1, 2)", 2, "this is not read"),
-        ("2 / 3 (4)", 6, "this is not read"),
-        ("2^3^4", 3, "this is not read"),
+        ("1.2.3", 0, "is not read"),
+        ("(1, 2)", 2, "is not read"),
+        ("2 / 3 (4)", 6, "is not read"),
+        ("2^3^4", 3, "is not read"),
         ("1 / 0", 0, "it has no number"),
         ("log(-1)", 0, "it has no number"),
         ("()", None, "a number or a bracket is missing"),
         ("9" * 400, 0, "it has no number"),
-        (r"$2^10$", 3, "this is not read"),
-        (r"$\log_2 8$", 5, "this is not read"),
-        (r"$\log 2 \times 3$", 8, "this is not read"),
-        (r"$\log(2)^2$", 8, "this is not read"),
-        (r"$\frac12$", 6, "this is not read"),
-        (r"$\sqrt[3]{8}$", 6, "this is not read"),
+        (r"$2^10$", 3, "is not read"),
+        (r"$\log_2 8$", 5, "is not read"),
+        (r"$\log 2 \times 3$", 8, "is not read"),
+        (r"$\log(2)^2$", 8, "is not read"),
+        (r"$\frac12$", 6, "is not read"),
+        (r"$\sqrt[3]{8}$", 6, "is not read"),
         (r"$(-8)^{0.5}$", 1, "it has no number"),
-        (r"$|0.5 - 1|$", 1, "this is not read"),
+        (r"$|0.5 - 1|$", 1, "is not read"),
         (r"$9^{9^{9}}$", 1, "it has no number"),
-        (r"$1\frac{1}{2}$", 2, "this is not read"),
+        (r"$1\frac{1}{2}$", 2, "is not read"),
         ("(" * 40 + "1" + ")" * 40, DEEPEST + 1, f"brackets nest more than {DEEPEST} deep"),
-        ("$" + r"\log" * 40 + " 2$", 1 + 4 * DEEPEST, "this is not read"),
+        ("$" + r"\log" * 40 + " 2$", 1 + 4 * DEEPEST, "is not read"),
     ],
 )
 def test_what_is_not_plain_arithmetic_has_no_number(text, at, reason):
     with pytest.raises(Unreadable) as caught:
         read_side(side(text))
 
-    assert str(caught.value) == reason
+    assert str(caught.value).endswith(reason)
     assert (caught.value.token and caught.value.token.offset) == at
 
 
@@ -130,22 +120,6 @@ def test_placeholders_are_read_as_they_are_printed_and_nobody_typed_them():
     # As a reader sees it: a square binds closer than the sign, and a product closer than a quotient after it.
     assert read_side(read("${=b}^2$", {1: "-3"})[0].parts).number == -9
     assert read_side(read("$1 / {=t}$", {5: r"2 \times 10^{-1}"})[0].parts).number == pytest.approx(0.05)
-
-
-def test_letters_and_unknown_commands_are_symbols_and_functions_are_not():
-    kinds = {
-        text: side(text)[0].symbolic
-        for text in (r"$\rho$", "$x$", r"$(1 + \epsilon)$", r"$(1 = 1)$", "$(1)$", r"$\log$")
-    }
-
-    assert [text for text, symbolic in kinds.items() if not symbolic] == ["$(1)$", r"$\log$"]
-
-
-def test_all_numbers_are_found_wherever_they_stand():
-    text = r"A100 and 100th, x_{123}: $a_{456} \text{or 789}$, (`1`) [12.5 %]"
-    numbers = [number.text for number in read(text)[1]]
-
-    assert numbers == ["100", "123", "456", "789", "1", "12.5"]
 
 
 @settings(max_examples=300, deadline=None)
