@@ -24,7 +24,7 @@ from build_tools.prose import (
     without_placeholders,
 )
 from build_tools.tex import find_math
-from build_tools.tokens import Token, tokens
+from build_tools.tokens import WORDS, Token, tokens
 
 LONE = 3  # a number of so many digits or more is a quantity
 _WHAT_TO_DO = "write {=name} or {==name}, or arithmetic that is true"
@@ -135,16 +135,16 @@ Tokens = tuple[Token, ...]
 def _chains(whole: Token) -> Iterator[tuple[list[Tokens], list[bool]]]:
     """The sides of each chain of equations, a = b = c, and of each sign between them whether it was typed.
 
-    A sign with nothing before it goes on from the side before, as the second line of an aligned formula does.
+    A sign with nothing before it goes on from the side before, as the second line of an aligned formula does; one with
+    nothing after it goes on to the side after.
     """
     waiting = [whole]
     while waiting:
         chain: tuple[list[Tokens], list[bool]] = ([], [])
         sides: list[list[Token]] = [[]]
         signs: list[bool] = []
-        index = False
-        for token in (*waiting.pop().parts, None):
-            if token is None or token.kind in ("comma", "stop"):
+        for token in (*_without_indices(waiting.pop().parts), None):
+            if token is None or token.kind == "comma" or token.kind == "stop" and (sides[-1] or not signs):
                 found = [tuple(side) for side in sides]
                 if signs and not found[0] and chain[0]:
                     chain = (chain[0] + found[1:], chain[1] + signs)
@@ -156,14 +156,28 @@ def _chains(whole: Token) -> Iterator[tuple[list[Tokens], list[bool]]]:
             elif token.kind == "relation":
                 sides.append([])
                 signs.append(token.typed)
-            elif index or token.text == "_" and sides[-1] and sides[-1][-1].symbolic:
-                index = not index  # the index of a symbol is part of its name
-            else:
+            elif token.kind == "group" and token.text == WORDS:
+                waiting.append(token)
+            elif token.kind != "stop":
                 sides[-1].append(token)
                 if token.kind == "group":
                     waiting.append(token)
         if chain[1]:
             yield chain
+
+
+def _without_indices(parts: Tokens) -> Iterator[Token]:
+    """The tokens without the indices of symbols, which are parts of names."""
+    last: Token | None = None
+    index = False
+    for token in parts:
+        if index:
+            index = False
+        elif token.text == "_" and last is not None and last.symbolic:
+            index = True
+        else:
+            last = token
+            yield token
 
 
 class _Judge:

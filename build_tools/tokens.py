@@ -45,14 +45,16 @@ _FUNCTIONS = {"log", "ln", "exp", "sqrt", "min", "max", "frac", "tfrac", "dfrac"
 _WORD_FUNCTIONS = {"log", "ln", "exp", "sqrt", "min", "max"}
 _OPEN = {"(", "[", "{", r"\{"}
 _CLOSE = {")", "]", "}", r"\}"}
-# What ends a side without relating two numbers as equal; `\text` because words follow.
+# What ends a side without relating two numbers as equal.
 _STOPS = set(';:?!."&<>≤≥≠–—…') | {
     rf"\{name}"
     for name in (
-        *("\\", "quad", "qquad", "text", "textbf", "mbox", "le", "leq", "ge", "geq", "lt", "gt", "ne", "neq"),
+        *("\\", "quad", "qquad", "le", "leq", "ge", "geq", "lt", "gt", "ne", "neq"),
         *("to", "in", "mid", "sim", "implies", "iff", "Rightarrow", "dots", "ldots", "cdots"),
     )
 }
+# Words in a formula, such as a unit: a group of its own, which ends a side.
+WORDS = r"\text{"
 _NO_MARK = {rf"\{mark}" for mark in (*",;:! ", "left", "right", "displaystyle", "textstyle")}
 
 _TEX = re.compile(
@@ -60,6 +62,7 @@ _TEX = re.compile(
       | (?P<number>\d{{1,3}}(?:(?:\{{,\}}|\\,)\d{{3}})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)*|\.\d+)
       | (?P<drop>\s+|~|\\[bB]ig+[lrm]?(?![A-Za-z]))
       | (?P<stop>\\(?:begin|end)\{{[A-Za-z*]+\}})
+      | (?P<words>\\(?:text|textbf|mbox)\s*\{{)
       | (?P<e>e(?=\s*\^))
       | (?P<mark>\\[A-Za-z]+|\\.|.)""",
     re.VERBOSE | re.DOTALL,
@@ -120,6 +123,8 @@ def _kinds(match: re.Match, tex: bool) -> list[tuple[str, str]]:
             return [(kind, written)]
         case "drop":
             return []
+        case "words":
+            return [("open", WORDS)]
         case "e":
             return [("function", "e")]
         case "sup":
@@ -181,8 +186,10 @@ class _Builder:
 
     def close(self, end: int) -> None:
         bracket, offset, typed, parts = self.stack.pop()
-        symbolic = any(part.symbolic or part.kind == "relation" for part in parts)
+        symbolic = bracket != WORDS and any(part.symbolic or part.kind == "relation" for part in parts)
         self.stack[-1][3].append(Token("group", bracket, offset, end, typed, symbolic, tuple(parts)))
+        if bracket == WORDS:
+            self.add(Token("stop", "", end, end, typed))
 
     def close_to(self, bracket: str, end: int) -> None:
         while self.stack[-1][0] != bracket:

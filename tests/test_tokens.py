@@ -33,7 +33,7 @@ def test_kinds_in_formulas():
         "symbol:rho sign:_ symbol:t symbol:A relation:= function:log number:2 sign:* group:("
     )
     assert kinds(r"$a \\ & \text{if} \le \begin{cases} e^x \{1\} |y| [0, 1) \end{cases}$") == (
-        "symbol:a stop:\\ stop:& stop:text group:{ stop:le stop:\\begin{cases} function:e sign:^ symbol:x "
+        "symbol:a stop:\\ stop:& group:\\text{ stop: stop:le stop:\\begin{cases} function:e sign:^ symbol:x "
         r"group:\{ other:| symbol:y other:| group:[ stop:\end{cases}"
     )
 
