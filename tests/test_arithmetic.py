@@ -77,6 +77,7 @@ def test_arithmetic(text, number):
         (r"$\frac12$", 6, "is not read"),
         (r"$\sqrt[3]{8}$", 6, "is not read"),
         (r"$(-8)^{0.5}$", 1, "it has no number"),
+        (r"$\log((-8)^{0.5})$", 1, "it has no number"),
         (r"$|0.5 - 1|$", 1, "is not read"),
         (r"$9^{9^{9}}$", 1, "it has no number"),
         (r"$1\frac{1}{2}$", 2, "is not read"),
@@ -105,6 +106,7 @@ def test_what_is_not_plain_arithmetic_has_no_number(text, at, reason):
         ("1e-9", ("1e-9", False)),
         ("1 + 2", None),
         (r"$2 \times 10^{0.5}$", None),
+        (r"$2 \times 10^{100}$", None),
         ("", None),
     ],
 )

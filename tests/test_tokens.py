@@ -57,6 +57,7 @@ def test_every_token_has_its_place():
 
 def test_a_bracket_without_its_other_half_hides_nothing():
     assert [number.text for number in read("(1 + [2 $3)$ 4")[1]] == ["1", "2", "3", "4"]
+    assert [part.text for part in read("$(1$ 2")[0].parts] == ["$", "2"]
     assert kinds("1) + 2") == "number:1 stop:) sign:+ number:2"
 
 
@@ -74,3 +75,7 @@ def test_all_numbers_are_found_wherever_they_stand():
     numbers = [number.text for number in read(text)[1]]
 
     assert numbers == ["100", "123", "456", "789", "1", "12.5"]
+
+
+def test_a_placeholder_that_nothing_is_known_of_is_a_symbol():
+    assert kinds("1.5 × {=a}") == "number:1.5 sign:* symbol:{=a}"
