@@ -68,7 +68,7 @@ def code_and_maths(text: str) -> list[tuple[int, int]]:
 
 def figure_marks(text: str) -> list[int]:
     """Offsets of the lines {figure}, outside code."""
-    return [m.start() for m in _FIGURE_MARK.finditer(_without_code(text))]
+    return [m.start() for m in _FIGURE_MARK.finditer(without_code(text))]
 
 
 def place_figure(text: str, figure: str) -> str:
@@ -80,16 +80,16 @@ def place_figure(text: str, figure: str) -> str:
 
 def anchors(prose: Prose) -> list[Anchor]:
     """Headings inside running prose that carry an id."""
-    return [Anchor(m["id"], m.start("id"), m["heading"]) for m in _ANCHOR.finditer(_without_code(prose.text))]
+    return [Anchor(m["id"], m.start("id"), m["heading"]) for m in _ANCHOR.finditer(without_code(prose.text))]
 
 
 def inner_blocks(prose: Prose) -> list[int]:
     """Offsets of deeper headings and of /// blocks: an item's sections are shown inside blocks that allow neither."""
-    text = _without_code(prose.text)
+    text = without_code(prose.text)
     return [m.start() for m in re.finditer(r"^(?:#{4,6}[ \t]|/{3,})", text, re.MULTILINE)]
 
 
-def _without_code(text: str) -> str:
+def without_code(text: str) -> str:
     """The text with blanks for its code, so that offsets stay true."""
     return _CODE.sub(lambda c: " " * len(c[0]), text)
 
@@ -108,6 +108,12 @@ def _in_group(match: re.Match) -> bool:
 
 def fill(prose: Prose, printed: Mapping[str, str], values: Mapping[str, Value]) -> str:
     """The prose with its placeholders replaced by digits and equations, in maths as TeX and in text as typography."""
+    filled = replacements(prose, printed, values)
+    return PLACEHOLDER.sub(lambda match: filled[match.start()], prose.text)
+
+
+def replacements(prose: Prose, printed: Mapping[str, str], values: Mapping[str, Value]) -> dict[int, str]:
+    """What is printed in place of the placeholder at each offset."""
     maths = [(span.start, span.end) for span in find_math(without_placeholders(prose.text))]
 
     def replace(match: re.Match) -> str:
@@ -121,7 +127,7 @@ def fill(prose: Prose, printed: Mapping[str, str], values: Mapping[str, Value]) 
             return f"{{{text}}}" if _in_group(match) else text
         return typeset(re.sub(r"\^\{([^{}]*)\}", r"<sup>\1</sup>", text.replace("*", "×")))
 
-    return PLACEHOLDER.sub(replace, prose.text)
+    return {match.start(): replace(match) for match in PLACEHOLDER.finditer(prose.text)}
 
 
 # 1e-9 in a formula would read as 1 times e, minus 9.

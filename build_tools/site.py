@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from build_tools.cache import Cache
 from build_tools.config import Config
+from build_tools.equations import Report, check_equations
 from build_tools.errors import ContentError, Fault
 from build_tools.evaluate import evaluate
 from build_tools.figures import draw
@@ -22,6 +23,7 @@ class Result:
     bank: Bank
     pages: tuple[Page, ...]
     faults: tuple[Fault, ...]
+    equations: Report
 
     def counts(self) -> dict[str, int]:
         items = [item for document in self.bank.documents for item in document.items if item.kind != "page"]
@@ -32,6 +34,9 @@ class Result:
             "values": sum(len(item.values) for item in everything),
             "checks": sum(len(item.checks) for item in everything),
             "figures": sum(item.figure is not None for item in everything),
+            "equations generated": self.equations.generated,
+            "equations typed and true": self.equations.true,
+            "equations refused": len(self.equations.faults),
         }
 
 
@@ -43,12 +48,15 @@ def make(config: Config, *, use_cache: bool = True) -> Result:
     bank, faults = load(config.root)
     worked, more = evaluate(bank, tuple(config.libraries), mark, cache)
     faults += more
+    equations = check_equations(bank, worked)
+    faults += equations.faults
     drawn, more = draw(worked, config.figures, mark, cache)
     faults += more
     if not faults:
         cache.prune()
     ordered = tuple(sorted(set(faults)))
-    return Result(bank, tuple(render(bank, drawn, config.libraries, config.report, ordered)), ordered)
+    pages = render(bank, drawn, config.libraries, config.report, ordered)
+    return Result(bank, tuple(pages), ordered, equations)
 
 
 def check(config: Config, *, use_cache: bool = True) -> Result:

@@ -14,8 +14,8 @@ LAYERS = (
     ("errors",),
     ("model", "config"),
     (
-        "abbreviations", "atlas", "blocks", "cache", "checks", "digits", "expression", "guide", "interpret", "items", "libraries",
-        "listing", "markdown_math", "markup", "names", "outcomes", "prose", "references", "schema", "snippet", "source", "svg", "tex", "tex_check", "yaml_text",
+        "abbreviations", "arithmetic", "atlas", "blocks", "cache", "checks", "digits", "equations", "expression", "guide", "interpret", "items", "libraries",
+        "listing", "markdown_math", "markup", "names", "outcomes", "prose", "references", "schema", "snippet", "source", "svg", "tex", "tex_check", "tokens", "yaml_text",
     ),
     ("load", "evaluate", "figures", "render", "write"),
     ("site",),

@@ -39,7 +39,10 @@ def root(tmp_path):
 def test_check_says_what_holds_and_writes_no_page(root, capsys):
     assert main(["check", "--root", str(root)]) == 0
 
-    assert capsys.readouterr() == ("1 pages, 1 items, 1 values, 1 checks, 0 figures: all hold.\n", "")
+    assert capsys.readouterr() == (
+        "1 pages, 1 items, 1 values, 1 checks, 0 figures, 0 equations generated, 0 equations typed and true, 0 equations refused: all hold.\n",
+        "",
+    )
     assert not (root / "build" / "pages").exists()
 
 

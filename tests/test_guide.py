@@ -29,7 +29,16 @@ def test_each_example_is_content_that_holds(project):
     result = check(config, use_cache=False)
 
     assert [document.kind for document in result.bank.documents] == ["exercise", "page"]
-    assert result.counts() == {"pages": 2, "items": 1, "values": 4, "checks": 1, "figures": 1}
+    assert result.counts() == {
+        "pages": 2,
+        "items": 1,
+        "values": 4,
+        "checks": 1,
+        "figures": 1,
+        "equations generated": 1,
+        "equations typed and true": 0,
+        "equations refused": 0,
+    }
 
 
 def test_the_guide_names_every_word_of_the_language():

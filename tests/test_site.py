@@ -108,5 +108,7 @@ def test_a_preview_shows_the_faults_on_their_page(project):
 def test_the_content_of_this_project_holds(config):
     result = check(Config(ROOT, config.libraries, config.figures), use_cache=False)
 
-    assert result.counts()["items"] >= 6
-    assert min(result.counts().values()) > 0
+    counts = result.counts()
+    assert counts["items"] >= 6
+    assert counts.pop("equations refused") == 0
+    assert min(counts.values()) > 0
