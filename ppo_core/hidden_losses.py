@@ -6,7 +6,6 @@ once: three matrix products, where a backward pass would make the logits again i
 """
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -142,8 +141,9 @@ def hidden_policy_loss(
     clip: dict[str, Any] = {"epsilon": epsilon, "epsilon_high": epsilon_high, "dual_clip": dual_clip}
     arguments = (hidden.reshape(tokens.numel(), width), weight, bias)
     needed = [torch.is_grad_enabled() and x is not None and x.requires_grad for x in arguments]
-    numbers = [x for x in (*arguments, old_logprobs, advantages) if x is not None]
-    wide = reduce(torch.promote_types, [x.dtype for x in numbers], torch.float32)
+    wide = torch.float32
+    for x in (*arguments, old_logprobs, advantages):
+        wide = wide if x is None else torch.promote_types(wide, x.dtype)
     half = autocast_type(hidden)
     with torch.no_grad(), without_autocast(hidden):
         shares = token_weights(mask, wide, **reduction)
