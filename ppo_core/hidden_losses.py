@@ -142,8 +142,8 @@ def hidden_policy_loss(
     arguments = (hidden.reshape(tokens.numel(), width), weight, bias)
     needed = [torch.is_grad_enabled() and x is not None and x.requires_grad for x in arguments]
     wide = torch.float32
-    for x in (*arguments, old_logprobs, advantages):
-        wide = wide if x is None else torch.promote_types(wide, x.dtype)
+    for number in (*arguments, old_logprobs, advantages):
+        wide = wide if number is None else torch.promote_types(wide, number.dtype)
     half = autocast_type(hidden)
     with torch.no_grad(), without_autocast(hidden):
         shares = token_weights(mask, wide, **reduction)
