@@ -14,15 +14,17 @@ Read the files in this order:
 7. `returns`: how much better than expected each token was, with a critic; `groups`: the same without one;
    `whitening`: the scale of a batch.
 8. `values`: the loss of the critic.
-9. `entropies`: from logits to the log-probability of a token and the entropy of the policy; `logit_rows`: the
-   same fast, a few rows at a time; `hidden`: the same from hidden states, without ever holding all logits;
-   `sharded`: the same from a vocabulary in pieces.
+9. `entropies`: from logits to the log-probability of a token and the entropy of the policy; `hidden`: the same
+   from hidden states, without ever holding all logits;
+   `sharded`: the same from a vocabulary in parts.
 10. `aggregation`: one number from many tokens, with its denominator in the open; `distributed`: the same over
     many processes.
 11. `objectives`: all terms of PPO in one loss; `hidden_losses`: the policy's term alone, from hidden states in one
     pass; `diagnostics`: what to look at while it trains.
 12. `preferences`: learning from pairs, the reward model and DPO.
-13. `packing`, `unembedding`, `known_gradients`, `masking` and `checks`: what the others rest on.
+13. `packing`, `unembedding`, `known_gradients`, `pieces`, `masking` and `checks`: what the others rest on.
+14. `closed_form`, `objective_terms`, `recurrence` and `logit_rows`: fast paths. Each gives what a plain definition in
+    the files above gives, in value and gradient, and is chosen inside.
 
 | name | meaning | shape, unit |
 |---|---|---|

@@ -20,7 +20,8 @@ def token_logprobs(
 
     $$\log \pi(a_t \mid s_t) = \frac{z_{t, a_t}}{\tau} - \log \sum_v e^{z_{t, v} / \tau}$$
 
-    The temperature is that of the sampler: the policy that drew the tokens is the softmax of $z / \tau$.
+    The temperature is that of the sampler: the policy that drew the tokens is the softmax of $z / \tau$. The backward
+    pass reads the logits again: leave them as they are until then.
 
     Args:
         logits: Logits of the vocabulary at each place, $z$, shape [..., V].
@@ -79,7 +80,8 @@ def entropy(logits: Tensor, *, temperature: float = 1.0, mask: Tensor | None = N
     $$H = -\sum_v \pi(v) \log \pi(v), \qquad \pi = \operatorname{softmax}(z / \tau)$$
 
     It is 0 for a policy that is certain and $\log V$ for one that finds all V tokens equally likely. Tokens
-    that were ruled out with a logit of minus infinity add nothing, to the value or the gradient.
+    that were ruled out with a logit of minus infinity add nothing, to the value or the gradient. The backward
+    pass reads the logits again: leave them as they are until then.
 
     Args:
         logits: Logits of the vocabulary at each place, $z$, shape [..., V].
@@ -131,7 +133,8 @@ def logit_statistics(
     H_t = -\sum_v \pi(v \mid s_t) \log \pi(v \mid s_t)$$
 
     The same as `token_logprobs` and `entropy`, with one reading of the logits forward, one backward, and one
-    gradient, where two calls have two to be added.
+    gradient, where two calls have two to be added. The backward pass reads the logits again: leave them as they are
+    until then.
 
     Args:
         logits: Logits of the vocabulary at each place, $z$, shape [..., V].
