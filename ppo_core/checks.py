@@ -350,7 +350,7 @@ def is_ordinary(*tensors: Tensor | None) -> bool:
     operations apart in a way of their own, which they know for the plain definitions alone.
     """
     return (
-        torch._C._functorch.get_dynamic_layer_stack_depth() == 0
+        not torch._C._are_functorch_transforms_active()
         and torch.autograd.forward_ad._current_level < 0
         and all(x is None or _has_plain_data(x) for x in tensors)
     )
@@ -370,7 +370,7 @@ def _has_plain_data(x: Tensor) -> bool:
     """Say whether `x` has data of its own, and no transformation has wrapped it."""
     if type(x) not in (Tensor, torch.nn.Parameter) or x.device.type == "meta":
         return False
-    # A graph cannot ask; there the depth above is enough. The second kind is that of `is_grads_batched`.
+    # A graph cannot ask; there the first question is enough. The second kind is that of `is_grads_batched`.
     functions = torch._C._functorch
     return torch.compiler.is_compiling() or not (
         functions.is_functorch_wrapped_tensor(x) or functions.is_legacy_batchedtensor(x)

@@ -8,7 +8,7 @@ from ppo_core import checks
 from ppo_core.aggregation import aggregate, check_reduction, divisor
 from ppo_core.kl import kl_k2
 from ppo_core.masking import counted
-from ppo_core.objective_terms import terms_in_pieces
+from ppo_core.objective_terms import Terms, terms_in_pieces
 from ppo_core.policy import policy_loss
 from ppo_core.values import value_loss
 
@@ -140,7 +140,7 @@ def ppo_objective(
         values: Tensor,
         returns: Tensor,
         entropies: Tensor,
-    ) -> tuple[Tensor, ...]:
+    ) -> Terms:
         per_token = (
             policy_loss(logprobs, old_logprobs, advantages, mask=mask, **clip),
             value_loss(values, returns, factor=0.5, mask=mask),
