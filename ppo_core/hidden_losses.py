@@ -56,14 +56,14 @@ def hidden_policy_loss(
 ) -> HiddenPolicy:
     r"""Compute the policy loss from the last hidden states and the unembedding matrix.
 
-    $$L = \frac{1}{D} \sum_{i, t} w_{it}\, \ell_{it}, \qquad
+    $$L = \frac{1}{N} \sum_{i, t} w_{it}\, \ell_{it}, \qquad
     \log \pi_\theta(a_t \mid s_t) = \frac{z_{t, a_t}}{\tau} - \log \sum_v e^{z_{t, v} / \tau}, \qquad
     z_t = W h_t + b$$
 
     The same as `hidden_logprobs`, then `policy_loss` for each loss $\ell_{it}$, then `aggregate`, which has the
-    weights $w_{it}$ and $D$, but faster: the gradients are made in the forward pass, while a few tokens' logits
-    are there, and kept for the backward pass. They take the memory of `hidden` and `weight` once more, in
-    float32 or wider. Use the three functions if the entropy or another term needs a gradient too.
+    weights $w_{it}$ and the denominator $N$, but faster: the gradients are made in the forward pass, while a few
+    tokens' logits are there, and kept for the backward pass. They take the memory of `hidden` and `weight` once
+    more, in float32 or wider. Use the three functions if the entropy or another term needs a gradient too.
 
     Half precision and autocast are as in `hidden_logprobs`.
 
@@ -79,7 +79,7 @@ def hidden_policy_loss(
             none.
         epsilon: Width of the clip band below 1, strictly between 0 and 1.
         mode: How tokens are reduced to one number, as in `aggregate`.
-        denominator: $D$, as in `aggregate`: a plain number, or a tensor of shape [].
+        denominator: $N$, as in `aggregate`: a plain number, or a tensor of shape [].
         epsilon_high: Width of the clip band above 1, as in `policy_loss`. Without it the band is as wide above
             as below.
         dual_clip: Cap on the ratio of bad tokens, as in `policy_loss`. Without it there is none.
