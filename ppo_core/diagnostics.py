@@ -116,13 +116,13 @@ def _clipped(
     # The ratio of what does not count is 1, which no side of the clip changes.
     rho = keep_(log_ratio(logprobs, old_logprobs), bits).exp_()
     advantages = keep_(advantages.clone(), bits)
-    # No comparison with NaN holds, which would hide it: a sum is NaN if one of its terms is, and 0 when cut to 0.
-    unknown = (rho.clamp(max=1).sum() + advantages.sum()).clamp(0, 0)
     upper = rho.clone().gt_(ceiling).mul_(advantages.clone().gt_(0)).sum()
-    bad = advantages.lt_(0)
-    dual = 0 if dual_clip is None else rho.clone().gt_(dual_clip).mul_(bad).sum()
-    lower = rho.lt_(floor).mul_(bad).sum()
-    return torch.stack([upper + unknown, lower + unknown, dual + unknown])
+    bad = advantages.clone().lt_(0)
+    dual = upper * 0 if dual_clip is None else rho.clone().gt_(dual_clip).mul_(bad).sum()
+    lower = rho.clone().lt_(floor).mul_(bad).sum()
+    # No comparison with NaN holds, which would hide it; a sum is NaN if one of its terms is.
+    unknown = (rho.sum() + advantages.sum()).isnan()
+    return torch.where(unknown, torch.nan, torch.stack([upper, lower, dual]))
 
 
 def approximate_kl(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:

@@ -25,11 +25,45 @@ _BOTH_FORMS = "around there both forms are right"
 _NOT_READ = "the log-ratio is replaced, or has no weight, where not both logits are finite"
 _MORE_FILLER = "one more element that does not count changes no extreme and no order"
 _PLACE = "where nothing counts the place is the last of the list, or one before it, and the result is NaN"
+_ANY_ORDER = "the answer is the same in either order"
+_BELOW_FLOAT32 = "the next terms are below the last bit of float32"
+_STILL_ZERO = "the exponential of this number is 0 in every type too"
+_SAME_ROWS = "the rows are the same; to take them as a view is only faster"
+_ONE_TYPE = "all tensors have one type there"
+_ONE_SHAPE_IN_ALL = "all tensors have one shape and one device there"
+_NO_HISTORY_EITHER_WAY = "where no gradient is wanted autograd records none"
+_SIGN_OF_NAN = "NaN has no sign that matters"
 _ROUNDING = "by then the steps are rounding errors"
 
 # Changes that change no result, each with the reason.
 EQUIVALENT = {
-    "ppo_core.values.value_loss: return factor * (counted(values, mask) - counted(returns.detach(), mask)) ** 2 -> return factor * (counted(returns.detach(), mask) - counted(values, mask)) ** 2": _SQUARE,
+    "ppo_core.values.value_loss: return factor * counted(values - returns.detach(), mask) ** 2 -> return factor * counted(returns.detach() - values, mask) ** 2": _SQUARE,
+    "ppo_core.entropies.entropy: if not checks.is_eager(logits, mask): -> if not checks.is_eager(mask, logits):": _ANY_ORDER,
+    "ppo_core.kl.SINGLE_DEGREE: SINGLE_DEGREE = 6 -> SINGLE_DEGREE = 7": _BELOW_FLOAT32,
+    "ppo_core.kl.SINGLE_DEGREE: SINGLE_DEGREE = 6 -> SINGLE_DEGREE = 12": _BELOW_FLOAT32,
+    "ppo_core.logit_rows.LOWEST: LOWEST = -1000.0 -> LOWEST = -1001.0": _STILL_ZERO,
+    "ppo_core.logit_rows.LOWEST: LOWEST = -1000.0 -> LOWEST = -2000.0": _STILL_ZERO,
+    "ppo_core.logit_rows.LOWEST: LOWEST = -1000.0 -> LOWEST = -999.0": _STILL_ZERO,
+    "ppo_core.logit_rows._Rows.forward: logprobs[rows] = torch.log_softmax(z, -1).gather(-1, chosen[rows]) -> logprobs[rows] = torch.log_softmax(z, -1).gather(1, chosen[rows])": _TWO_DIMENSIONS,
+    "ppo_core.logit_rows._Rows.forward: logprobs[rows] = torch.log_softmax(z, -1).gather(-1, chosen[rows]) -> logprobs[rows] = torch.log_softmax(z, 1).gather(-1, chosen[rows])": _TWO_DIMENSIONS,
+    "ppo_core.logit_rows._Rows.forward: wide = torch.promote_types(logits.dtype, torch.float32) -> wide = torch.promote_types(torch.float32, logits.dtype)": _EITHER_ORDER,
+    "ppo_core.logit_rows._pieces: rows = slice(first, min(first + most, number)) -> rows = slice(first, min(number, first + most))": _ANY_ORDER,
+    "ppo_core.logit_rows._rows: if logits.ndim <= 2 or logits.is_contiguous(): -> if logits.ndim < 2 or logits.is_contiguous():": _SAME_ROWS,
+    "ppo_core.logit_rows._rows: if logits.ndim <= 2 or logits.is_contiguous(): -> if logits.ndim <= 1 or logits.is_contiguous():": _SAME_ROWS,
+    "ppo_core.logit_rows.row_slopes: torch.softmax(logits, -1, out=room).mul_(-grad_logprobs) -> torch.softmax(logits, 1, out=room).mul_(-grad_logprobs)": _TWO_DIMENSIONS,
+    "ppo_core.logit_rows.row_slopes: return room if grad_logprobs is None else room.scatter_add_(-1, tokens, grad_logprobs) -> return room if grad_logprobs is None else room.scatter_add_(1, tokens, grad_logprobs)": _TWO_DIMENSIONS,
+    "ppo_core.logit_rows.row_slopes: slopes_of(torch.log_softmax(logits, -1), entropies, grad_logprobs, grad_entropies, room) -> slopes_of(torch.log_softmax(logits, 1), entropies, grad_logprobs, grad_entropies, room)": _TWO_DIMENSIONS,
+    "ppo_core.logit_rows.row_statistics: logprobs = torch.log_softmax(logits, -1) -> logprobs = torch.log_softmax(logits, 1)": _TWO_DIMENSIONS,
+    "ppo_core.logit_rows.row_statistics: chosen = logprobs.gather(-1, tokens) -> chosen = logprobs.gather(1, tokens)": _TWO_DIMENSIONS,
+    "ppo_core.logit_rows.row_statistics: return (chosen, logprobs.mul_(probs).sum(-1, keepdim=True).neg_()) -> return (chosen, logprobs.mul_(probs).sum(1, keepdim=True).neg_())": _TWO_DIMENSIONS,
+    "ppo_core.masking._Counted.forward: return torch.bitwise_and(as_integers(x), bits, out=bits if bits.shape == x.shape else None).view(x.dtype) -> return torch.bitwise_and(bits, as_integers(x), out=bits if bits.shape == x.shape else None).view(x.dtype)": _ANY_ORDER,
+    "ppo_core.objective_terms._gradients: to_logprobs = of_policy.mul_(policy).addcmul_(of_kl, kl) -> to_logprobs = of_policy.mul_(policy).addcmul_(kl, of_kl)": _ANY_ORDER,
+    "ppo_core.objective_terms._totals_and_slopes: slopes = list(torch.empty(3, *mask.shape, dtype=tensors[0].dtype).unbind()) -> slopes = list(torch.empty(3, *mask.shape, dtype=tensors[-1].dtype).unbind())": _ONE_TYPE,
+    "ppo_core.objective_terms._totals_and_slopes: slopes = list(torch.empty(3, *mask.shape, dtype=tensors[0].dtype).unbind()) -> slopes = list(torch.empty(3, *mask.shape, dtype=tensors[1].dtype).unbind())": _ONE_TYPE,
+    "ppo_core.pieces.pieces: places = max(1, flat[0].numel()) -> places = max(1, flat[-1].numel())": _ONE_SHAPE_IN_ALL,
+    "ppo_core.pieces.pieces: step = PIECE if checks.may_look(flat[0]) else places -> step = PIECE if checks.may_look(flat[-1]) else places": _ONE_SHAPE_IN_ALL,
+    "ppo_core.closed_form.with_slopes: if not (torch.is_grad_enabled() and logprobs.requires_grad): -> if not (torch.is_grad_enabled() or logprobs.requires_grad):": _NO_HISTORY_EITHER_WAY,
+    "ppo_core.diagnostics._clipped: unknown = (rho.sum() + advantages.sum()).isnan() -> unknown = (rho.sum() - advantages.sum()).isnan()": _SIGN_OF_NAN,
     "ppo_core.entropies._entropies: finite = torch.where(logprobs == -torch.inf, 0.0, logprobs) -> finite = torch.where(logprobs == -torch.inf, 1.0, logprobs)": _TIMES_ZERO,
     "ppo_core.entropies._entropies: finite = torch.where(logprobs == -torch.inf, 0.0, logprobs) -> finite = torch.where(logprobs == -torch.inf, -1.0, logprobs)": _TIMES_ZERO,
     "ppo_core.logit_rows.counted_logits: return logits if temperature == 1 else logits / temperature -> return logits if temperature == 0 else logits / temperature": (
@@ -54,8 +88,6 @@ EQUIVALENT = {
     "ppo_core.kl.exp_remainder: small = d.abs() < SERIES_RADIUS -> small = d.abs() <= SERIES_RADIUS": (
         "at the radius both forms are right"
     ),
-    "ppo_core.kl.exp_remainder: x = torch.where(small, d, 0.0) -> x = torch.where(small, d, 1.0)": _NOT_CHOSEN,
-    "ppo_core.kl.exp_remainder: x = torch.where(small, d, 0.0) -> x = torch.where(small, d, -1.0)": _NOT_CHOSEN,
     "lab.entropy_gradients.entropy_gradient: z = logits.detach().clone().requires_grad_() -> z = logits.clone().requires_grad_()": _NO_WAY_BACK,
     "lab.overoptimisation.proxy_and_true: log_ratio = torch.log_softmax(ref_probs.log() + proxy_scores / beta, -1) - ref_probs.log() -> log_ratio = torch.log_softmax(ref_probs.log() + proxy_scores / beta, -0) - ref_probs.log()": _ONE_DIMENSION,
     "lab.chains.answer_gradient: logits = first_probs.detach().log().requires_grad_() -> logits = first_probs.log().requires_grad_()": _NO_WAY_BACK,

@@ -120,6 +120,7 @@ def test_every_function_that_has_a_peer_is_compared():
         "hidden_policy_loss",
         "kl_penalty",
         "log_ratio",
+        "logit_statistics",
         "masked_sum",
         "ppo_objective",
         "preference_probability",

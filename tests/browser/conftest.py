@@ -13,7 +13,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from conftest import ROOT
 
-COPIED = ("content", "docs", "ppo_core", "lab", "build_tools", "mkdocs.yml", "pyproject.toml")
+# What the site is made of; some plots on it are those of the benchmarks.
+COPIED = ("content", "docs", "ppo_core", "lab", "build_tools", "benchmarks", "mkdocs.yml", "pyproject.toml")
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -26,13 +26,14 @@ def batch(shape, dtype, seed=0):
     return new.to(dtype).requires_grad_(), old.to(dtype), advantages.to(dtype), mask
 
 
-def calls_of(monkeypatch, module, name):
+def calls_of(monkeypatch, module, name, keep=lambda result: None):
     """Record the calls of a function of a module, which goes on as before."""
     calls, original = [], getattr(module, name)
 
     def recorded(*arguments, **options):
-        calls.append(name)
-        return original(*arguments, **options)
+        result = original(*arguments, **options)
+        calls.append(keep(result))
+        return result
 
     monkeypatch.setattr(module, name, recorded)
     return calls

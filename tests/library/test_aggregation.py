@@ -6,6 +6,7 @@ import torch
 
 import reference
 from ppo_core import aggregate, batch_count, checks
+from ppo_core.aggregation import token_weights
 
 MODES = ["token_mean", "sequence_mean_token_mean", "sequence_mean_token_sum", "constant"]
 LOSSES = [[1.0, 2.0, 3.0], [10.0, 0.0, 0.0]]
@@ -287,3 +288,22 @@ def test_a_bad_denominator_is_nan_where_nobody_may_look(bad, monkeypatch, device
     found = aggregate(losses, mask, mode="token_mean", denominator=torch.tensor(bad, device=device))
 
     assert math.isnan(found.item())
+
+
+@pytest.mark.parametrize(
+    ("mode", "denominator", "weights"),
+    [
+        ("token_mean", None, [[1 / 4, 1 / 4, 1 / 4], [1 / 4, 0, 0]]),
+        ("sequence_mean_token_mean", None, [[1 / 6, 1 / 6, 1 / 6], [1 / 2, 0, 0]]),
+        ("sequence_mean_token_sum", torch.tensor(5), [[1 / 5, 1 / 5, 1 / 5], [1 / 5, 0, 0]]),
+        ("constant", 8.0, [[1 / 8, 1 / 8, 1 / 8], [1 / 8, 0, 0]]),
+    ],
+)
+def test_the_weights_of_the_tokens(mode, denominator, weights):
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+    options = {"mode": mode, "denominator": denominator, "sequence_ids": None}
+    assert token_weights(mask, torch.float64, **options).tolist() == weights
+    # They are the gradient of what they stand for.
+    losses, _ = tensors("cpu")
+    aggregate(losses, mask, **options).backward()
+    torch.testing.assert_close(losses.grad, torch.tensor(weights, dtype=torch.float64), rtol=1e-15, atol=0)

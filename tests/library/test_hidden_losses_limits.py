@@ -8,6 +8,7 @@ import ppo_core.hidden_losses
 from ppo_core import hidden_policy_loss
 
 from .hidden_batches import LEAVES, batch, close, plain, values_and_gradients
+from .ordinary import calls_of
 from .sizes import Sizes
 
 MEAN = {"epsilon": 0.2, "mode": "token_mean"}
@@ -28,6 +29,32 @@ def test_the_logits_are_never_all_held(dtype, monkeypatch, device):
     with Sizes() as sizes:
         values_and_gradients(inputs, plain, **MEAN)
     assert max(sizes.found) == tokens * vocabulary
+
+
+def test_a_chunk_of_logits_is_64_mib(monkeypatch):
+    # On a device without data: 2**14 tokens over a vocabulary of 2**11 have 128 MiB of logits in float32.
+    numbers = calls_of(monkeypatch, ppo_core.hidden_losses, "chunks", keep=len)
+    inputs = {
+        "hidden": torch.empty(2**14, 1),
+        "weight": torch.empty(2**11, 1),
+        "old_logprobs": torch.empty(2**14),
+    }
+    inputs |= {
+        "advantages": torch.empty(2**14),
+        "mask": torch.ones(2**14).bool(),
+        "tokens": torch.ones(2**14).long(),
+    }
+    hidden_policy_loss(**{name: x.to("meta") for name, x in inputs.items()}, **MEAN)
+    assert numbers == [2]
+
+
+def test_a_token_that_does_not_count_may_be_any_number(device):
+    inputs = batch((2, 3), device)
+    expected = values_and_gradients(inputs, **MEAN)
+    for number in (7, 8, -100):
+        inputs["tokens"] = torch.where(inputs["mask"], inputs["tokens"], number)
+        assert not inputs["mask"].all()
+        close(values_and_gradients(inputs, **MEAN), expected)
 
 
 def test_what_is_kept_for_the_backward_pass_is_the_gradients(device):

@@ -129,11 +129,11 @@ def test_the_policy_loss_is_the_clipped_surrogate_of_the_ratio(x, clips, dual, d
 @EXAMPLES
 @given(x=batches(LOGPROBS, LOGPROBS, ANY_REWARDS), clips=CLIPS)
 def test_the_policy_losses_are_as_large_as_the_advantages(x, clips, device):
-    # They are proportional to them; a factor of 4 is exact.
+    # They are proportional to them; a factor of 4 is exact, except below the normal numbers.
     new, old, A, mask = on(device, x)
     for loss in (ppo_core.policy_loss, ppo_core.sequence_policy_loss):
         once, four_times = (loss(new, old, factor * A, mask=mask, **clips) for factor in (1, 4))
-        assert torch.equal(four_times, 4 * once)
+        torch.testing.assert_close(four_times, 4 * once, rtol=0, atol=1e-300)
 
 
 @EXAMPLES

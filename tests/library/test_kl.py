@@ -4,7 +4,7 @@ import mpmath
 import pytest
 import torch
 
-from ppo_core import kl_k1, kl_k2, kl_k3, kl_penalty
+from ppo_core import checks, kl_k1, kl_k2, kl_k3, kl_penalty
 
 # d = ref - new on both sides of the change from the series to expm1, at the ends, and at nothing at all.
 GRID = [
@@ -13,6 +13,13 @@ GRID = [
     for exponent in range(-12, 1)
     for digits in (0, 1, 3, 9.9, 9.999999, 10.000001)
 ]
+
+
+@pytest.fixture(params=["fast", "plain"], autouse=True)
+def path(request, monkeypatch):
+    """All of it by the plain definitions too."""
+    if request.param == "plain":
+        monkeypatch.setattr(checks, "is_ordinary", lambda *_: False)
 
 
 def value_and_gradient(estimator, d, dtype, device):
@@ -43,6 +50,14 @@ def test_k3_has_all_its_digits(dtype, tolerance, device):
     assert value == pytest.approx([float(x) for x in exact], rel=tolerance, abs=tiny)
     assert gradient == pytest.approx([float(x) for x in slope], rel=tolerance, abs=tiny)
     assert min(value) >= 0
+
+
+def test_k3_in_float32_is_right_to_the_last_bit_or_two_as_far_as_the_series_goes(device):
+    d = torch.tensor([-0.0999, -0.09, -0.05, 0.05, 0.09, 0.0999]).tolist()
+    value, _ = value_and_gradient(kl_k3, d, torch.float32, device)
+    with mpmath.workdps(60):
+        exact = [float(mpmath.expm1(x) - x) for x in map(mpmath.mpf, d)]
+    assert value == pytest.approx(exact, rel=2e-7)
 
 
 def test_the_formula_as_written_would_fail_that():

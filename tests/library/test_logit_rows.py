@@ -216,7 +216,15 @@ def test_of_the_size_of_the_logits_there_is_the_gradient_alone(call, dtype, monk
         assert large == [x.numel()]
 
 
-def test_a_piece_is_a_fraction_of_the_logits_and_yet_many_rows():
-    # Of the logits of 1024 tokens over 32,000: below 2%, and at least 8 rows.
-    assert 8 * 32_000 <= ppo_core.logit_rows.CPU_PIECE_ELEMENTS < 1024 * 32_000 / 50
-    assert ppo_core.logit_rows.PIECE_ELEMENTS >= 100 * 151_936
+@pytest.mark.parametrize(("device", "rows", "size"), [("cpu", 2**10, 2**10), ("meta", 2**13, 2**12)])
+def test_a_piece_is_2_mib_on_the_cpu_and_64_mib_elsewhere(device, rows, size):
+    # In float32 the logits are 4 MiB and 128 MiB; all of them are one number.
+    logits = torch.zeros(1, 1, device=device).expand(rows, size)
+    parts = [part for part, _ in ppo_core.logit_rows._pieces(logits, None, 1)]
+    assert parts == [slice(0, rows // 2), slice(rows // 2, rows)]
+
+
+def test_a_row_that_is_larger_than_a_piece_is_taken_alone(monkeypatch):
+    monkeypatch.setattr(ppo_core.logit_rows, "CPU_PIECE_ELEMENTS", 2)
+    parts = [part for part, _ in ppo_core.logit_rows._pieces(torch.zeros(3, 7), None, 1)]
+    assert parts == [slice(0, 1), slice(1, 2), slice(2, 3)]

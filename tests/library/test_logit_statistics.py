@@ -292,3 +292,13 @@ def test_the_last_token_of_the_vocabulary_is_in_it(device):
     logits, tokens = arguments((3,), device)
     last = torch.full_like(tokens, 6)
     close(logit_statistics(logits, last).logprobs, plain(logits, last)[0])
+
+
+def test_what_does_not_count_may_be_any_number(device):
+    # Beside a token that counts, in one piece.
+    logits, _ = arguments((3,), device)
+    tokens = torch.tensor([6, 7, -2], device=device)
+    for options in ({"mask": tokens == 6}, {"mask": tokens != -2, "ignore_index": 7}):
+        found = logit_statistics(logits, tokens, **options)
+        expected = plain(logits, tokens.clamp(0, 6), mask=tokens == 6)
+        close(torch.stack(list(found)), torch.stack(expected))
