@@ -14,16 +14,17 @@ from conftest import ROOT
 RESULTS = page.read_results()
 GOAL = Goal("policy", (512, 2048), "faster", "verl", 8)
 
-# The table of what is asked, written out a second time.
+# The table of what is asked, written out a second time. Five were raised when they had been beaten by far: from 60,
+# 3, 25, 25 and 3.
 ASKED = """
 gae 64 2048: verl 60, torchrl 8
-gae 8 16384: verl 60, torchrl 3
-gae_holes 64 2048: verl 25
-gae_packed 64 2048: verl 25
+gae 8 16384: verl 300, torchrl 6
+gae_holes 64 2048: verl 50
+gae_packed 64 2048: verl 35
 policy 512 2048: verl 8, verl compiled 25
 objective 512 2048: verl 8
 logprobs 4 256 32000: plain 2.2, TRL 4.5, verl 3.5
-logprobs_entropies 4 256 32000: verl 3
+logprobs_entropies 4 256 32000: verl 4.5
 hidden 1024 512 32000: Liger 1.5, plain 1
 """
 
@@ -169,7 +170,7 @@ def test_the_page_judges_each_goal():
     text = page.text(results(measured))
     assert line in text and compiled in text
     assert line.replace(", met", "") in page.text(results(measured, quick=True))
-    assert "| GAE, packed rows, 64 × 2048 | verl | not measured | ≥ 25 |" in text
+    assert "| GAE, packed rows, 64 × 2048 | verl | not measured | ≥ 35 |" in text
     assert "A machine, 2 cores, 8 GiB, no GPU; torch 2.0; on 2026-01-02." in text
 
 

@@ -35,6 +35,10 @@ CACHED = (
     "The tensors fit the last cache of the processor, so the floor is that of a cache, not of main memory. To read a "
     "token's mask and to raise its log-ratio to a ratio takes longer than to copy its numbers there."
 )
+TWICE_READ = (
+    "The clip fractions and the mean log-ratio are functions of their own here: they read the batch again, and raise the "
+    "log-ratios to ratios a second time. verl makes them while it makes the loss."
+)
 NEW_MEMORY = (
     "The floor itself is only {floor} times as fast: most of it is the time in which the operating system hands out "
     "the memory of the gradient, page by page, as every new gradient needs it."
@@ -44,25 +48,26 @@ PRODUCTS = (
     "logits forward and one back."
 )
 
+# Those that were beaten by far have been raised since they were set.
 GOALS = (
     Goal("gae", SHORT, "faster", "verl", 60),
     Goal("gae", SHORT, "faster", "torchrl", 8),
-    Goal("gae", LONG, "faster", "verl", 60),
-    Goal("gae", LONG, "faster", "torchrl", 3),
+    Goal("gae", LONG, "faster", "verl", 300),
+    Goal("gae", LONG, "faster", "torchrl", 6),
     # Linear is 4; what no longer fits the caches takes longer by itself.
     Goal("gae", LONGEST, "growth", "ours", 5, smaller=LONG),
-    Goal("gae_holes", SHORT, "faster", "verl", 25),
-    Goal("gae_packed", SHORT, "faster", "verl", 25),
+    Goal("gae_holes", SHORT, "faster", "verl", 50),
+    Goal("gae_packed", SHORT, "faster", "verl", 35),
     Goal("policy", BATCH, "faster", "verl", 8),
     Goal("policy", BATCH, "faster", "verl", 25, ours="ours compiled"),
     Goal("policy", BATCH, "within", "floor", 4, ours="ours compiled", why=CACHED),
-    Goal("objective", BATCH, "faster", "verl", 8),
+    Goal("objective", BATCH, "faster", "verl", 8, why=TWICE_READ),
     Goal("logprobs", LOGITS, "faster", "plain", 2.2),
     Goal("logprobs", LOGITS, "faster", "TRL", 4.5, why=NEW_MEMORY),
     Goal("logprobs", LOGITS, "faster", "verl", 3.5, why=NEW_MEMORY),
     Goal("logprobs", LOGITS, "within", "floor", 2),
     Goal("logprobs", LOGITS, "memory", "logits", 0.05),
-    Goal("logprobs_entropies", LOGITS, "faster", "verl", 3),
+    Goal("logprobs_entropies", LOGITS, "faster", "verl", 4.5),
     Goal("hidden", STATES, "faster", "Liger", 1.5, why=PRODUCTS),
     Goal("hidden", STATES, "faster", "plain", 1),
     Goal("hidden", MANY_STATES, "memory", "plain", 0.1),

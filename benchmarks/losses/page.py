@@ -101,7 +101,8 @@ def text(results: Mapping) -> str:
         HEAD + BEGIN,
         *(_trial() if made["quick"] else []),
         "## Beside other libraries {#ratios}",
-        "How many times as long the other one takes. In brackets the smallest and the largest of the rounds.",
+        "How many times as long the other one takes. In brackets the smallest and the largest of the rounds. What is "
+        "asked was set before the work began, and raised where it was beaten by far.",
         _verdicts(faster, results),
         "verl has no packed rows: it gets the same sequences one a row, padded to the longest.",
         "## Beside what the memory allows {#floor}",
