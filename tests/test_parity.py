@@ -269,6 +269,24 @@ def test_an_unknown_peer_is_refused(monkeypatch, capsys):
     assert capsys.readouterr().out.startswith("no peer tlr; there are trl, verl")
 
 
+def test_a_number_that_another_machine_rounds_otherwise_is_not_recorded_anew():
+    def record(*values):
+        rows = [{"peer": "verl", "subject": str(n), "value": [value]} for n, value in enumerate(values)]
+        return {"versions": {}, "pairs": rows, "differences": []}
+
+    old = record(0.1234567, 0.1234567, -0.5)
+    new = record(0.1234568, 0.1234667, -0.5, 3.0)
+    found = [row["value"] for row in recorded.settled(new, old)["pairs"]]
+    assert found == [[0.1234567], [0.1234667], [-0.5], [3.0]]
+    # An error, or a gradient more, is no rounding.
+    broken = {
+        "versions": {},
+        "pairs": [{"peer": "verl", "subject": "0", "error": "TypeError: no"}],
+        "differences": [],
+    }
+    assert recorded.settled(broken, old)["pairs"] == broken["pairs"]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     not (PEERS / ".ready").exists(), reason="the peers are not installed: make parity installs them"

@@ -57,7 +57,7 @@ def main() -> int:
     if faults:
         print("The pages are left as they are.")
         return 1
-    kept = recorded.of(report)
+    kept = recorded.settled(recorded.of(report), recorded.read())
     for path, text in (
         {str(recorded.FILE.relative_to(ROOT)): recorded.text(kept)} | pages.texts(kept)
     ).items():
