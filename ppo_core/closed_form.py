@@ -26,7 +26,8 @@ def clipped_losses_and_slopes(
 ) -> tuple[Tensor, Tensor]:
     """Return the losses of `policy_loss` and their slopes in `logprobs`, all in one type, without a history.
 
-    Without `log_bound` the slopes are written into `out` where it is given. Each step overwrites the one before where it can: on the CPU new memory costs more than the arithmetic.
+    Without `log_bound` the slopes are written into `out` where it is given. Each step overwrites the one before
+    where it can: on the CPU new memory costs more than the arithmetic.
     """
     with torch.no_grad():
         log_rho = torch.sub(logprobs, old_logprobs, out=out)

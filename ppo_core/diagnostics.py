@@ -118,7 +118,7 @@ def _clipped(
     advantages = keep_(advantages.clone(), bits)
     upper = rho.clone().gt_(ceiling).mul_(advantages.clone().gt_(0)).sum()
     bad = advantages.clone().lt_(0)
-    dual = upper * 0 if dual_clip is None else rho.clone().gt_(dual_clip).mul_(bad).sum()
+    dual = torch.zeros_like(upper) if dual_clip is None else rho.clone().gt_(dual_clip).mul_(bad).sum()
     lower = rho.clone().lt_(floor).mul_(bad).sum()
     # No comparison with NaN holds, which would hide it; a sum is NaN if one of its terms is.
     unknown = (rho.sum() + advantages.sum()).isnan()

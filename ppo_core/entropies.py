@@ -59,14 +59,7 @@ def token_logprobs(
         >>> token_logprobs(logits, torch.tensor([0, -100]), ignore_index=-100)
         tensor([-0.5108, 0.0000])
     """
-    checks.logits_and_mask(logits, mask)
-    checks.token_ids("tokens", tokens)
-    checks.without_vocabulary("tokens", tokens, logits)
-    checks.positive("temperature", temperature)
-    counts = counted_tokens(tokens, mask, ignore_index)
-    size = logits.shape[-1]
-    known = known_tokens(tokens, size, counts)
-    tokens = tokens.clamp(0, size - 1)
+    tokens, counts, known = _checked(logits, tokens, temperature, ignore_index, mask)
     if checks.is_eager(logits, tokens, counts):
         logprobs, _ = statistics_by_rows(logits, tokens, counts, temperature, _statistics, entropies=False)
     else:
@@ -171,6 +164,18 @@ def logit_statistics(
         >>> logprobs, entropies
         (tensor([-0.6931, -0.6931]), tensor([1.0397, 0.6931]))
     """
+    tokens, counts, known = _checked(logits, tokens, temperature, ignore_index, mask)
+    if checks.is_eager(logits, tokens, counts):
+        found = statistics_by_rows(logits, tokens, counts, temperature, _statistics, entropies=True)
+    else:
+        found = _statistics(logits, tokens, counts, temperature)
+    return TokenStatistics(torch.where(known, found.logprobs, torch.nan), found.entropies)
+
+
+def _checked(
+    logits: Tensor, tokens: Tensor, temperature: float, ignore_index: int | None, mask: Tensor | None
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Check the arguments; return tokens of the vocabulary, which of them count, and which were so before."""
     checks.logits_and_mask(logits, mask)
     checks.token_ids("tokens", tokens)
     checks.without_vocabulary("tokens", tokens, logits)
@@ -178,12 +183,7 @@ def logit_statistics(
     counts = counted_tokens(tokens, mask, ignore_index)
     size = logits.shape[-1]
     known = known_tokens(tokens, size, counts)
-    tokens = tokens.clamp(0, size - 1)
-    if checks.is_eager(logits, tokens, counts):
-        found = statistics_by_rows(logits, tokens, counts, temperature, _statistics, entropies=True)
-    else:
-        found = _statistics(logits, tokens, counts, temperature)
-    return TokenStatistics(torch.where(known, found.logprobs, torch.nan), found.entropies)
+    return tokens.clamp(0, size - 1), counts, known
 
 
 def _statistics(logits: Tensor, tokens: Tensor, counts: Tensor | None, temperature: float) -> TokenStatistics:

@@ -132,15 +132,8 @@ def ppo_objective(
     clip: dict[str, Any] = {"epsilon": epsilon, "epsilon_high": epsilon_high, "dual_clip": dual_clip}
     tensors = (logprobs, old_logprobs, ref_logprobs, advantages, values, returns, entropies)
 
-    def terms(
-        logprobs: Tensor,
-        old_logprobs: Tensor,
-        ref_logprobs: Tensor,
-        advantages: Tensor,
-        values: Tensor,
-        returns: Tensor,
-        entropies: Tensor,
-    ) -> Terms:
+    def terms(*tensors: Tensor) -> Terms:
+        logprobs, old_logprobs, ref_logprobs, advantages, values, returns, entropies = tensors
         per_token = (
             policy_loss(logprobs, old_logprobs, advantages, mask=mask, **clip),
             value_loss(values, returns, factor=0.5, mask=mask),
